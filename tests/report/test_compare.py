@@ -14,8 +14,8 @@ from tests.support.tiers import tiers
 
 
 @pytest.fixture(scope="module")
-def repaired(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a profile in which one function is absent: that of samples of branches and stores."""
+def loads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a profile of loads alone."""
     path = tmp_path_factory.mktemp("other") / "perf.data"
     program = ROOT / "examples" / "planted" / "planted.elf"
     terms = "load_filter=1"
@@ -30,28 +30,28 @@ def test_a_profile_equals_itself(profiled: Path, capsys: pytest.CaptureFixture[s
     assert {row["significant"] for row in (*found["functions"], *found["lines"])} == {"no"}
 
 
-def test_changes_are_significant(profiled: Path, repaired: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the samples of loads, the function with three loads in four instructions has more than of all samples."""
-    assert main(["report", "--json", str(profiled), str(repaired)]) == 0
+def test_changes_are_significant(profiled: Path, loads: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A filter changes the shares: functions have different shares of loads."""
+    assert main(["report", "--json", str(profiled), str(loads)]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["functions"]}
     assert rows["count_odd"]["significant"] == "yes" and rows["count_odd"]["change"] < -0.05
     assert rows["total_mass"]["cycles_b"] > rows["total_mass"]["cycles_a"]
 
 
-def test_text_and_page(profiled: Path, repaired: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", str(profiled), str(repaired)]) == 0
+def test_text_and_page(profiled: Path, loads: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(profiled), str(loads)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 100
     assert {"Functions by change", "Lines by change", "Rates of these lines"} <= {*lines}
-    assert main(["report", "-o", str(tmp_path / "x.html"), str(profiled), str(repaired)]) == 0
+    assert main(["report", "-o", str(tmp_path / "x.html"), str(profiled), str(loads)]) == 0
     assert "Lines by change" in (tmp_path / "x.html").read_text()
-    assert main(["report", "--csv", str(profiled), str(repaired)]) == 2
+    assert main(["report", "--csv", str(profiled), str(loads)]) == 2
     assert "must be printed, or written as .html or .json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("count", tiers(fast=[FEW // 2], full=[4000]))
 def test_intervals_contain_the_share(count: int) -> None:
-    """Of 100 intervals of 95 % confidence, nearly all contain the share from which the samples were drawn."""
+    """Nearly all of 100 intervals of 95 % confidence contain the share from which the samples were drawn."""
     random = np.random.default_rng(SEED)
     hits = 0
     for _ in range(100):

@@ -91,7 +91,7 @@ def _counted(
 def _binomial_note(count: int) -> str:
     return (
         f"With {count} samples the intervals are those of independent samples. They are too narrow if the samples are "
-        "not independent: in phases of the program, or in a loop whose length divides the interval without jitter."
+        "not independent: in phases of the program, or without jitter in a loop."
     )
 
 

@@ -62,7 +62,7 @@ def _compared(
     groups: tuple[tuple[Array, list[str]], tuple[Array, list[str]]],
     limit: int | None,
 ) -> Iterator[ReportTable]:
-    """Yield the changes of functions or lines, and the rates of the same rows."""
+    """Yield the changes of functions or lines, and their rates of misses and mispredictions."""
     names = list(dict.fromkeys([*groups[0][1], *groups[1][1]]))
     number = {name: index for index, name in enumerate(names)}
     indices = [np.array([number[name] for name in own], np.intp)[index] for index, own in groups]

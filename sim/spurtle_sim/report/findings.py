@@ -12,6 +12,8 @@ from .reading import KINDS, Profile
 
 __all__ = ["findings"]
 
+_WRONG_SHARE = 0.05  # smallest error of a share that is reported
+_DEVIATIONS = 5  # smallest error in standard deviations of independent samples
 _FEWEST = 15  # samples of a finding
 _MISSES = 0.25  # smallest share of loads that miss
 _MISPREDICTIONS = 0.15  # smallest share of branches that are mispredicted
@@ -25,7 +27,23 @@ def findings(profile: Profile) -> list[str]:
     """Return sentences, the most expensive first."""
     index, names = profile.lines
     found = [*_memory(profile, index, names), *_branches(profile, index, names)]
-    return [sentence for _, sentence in sorted(found, key=lambda pair: -pair[0])]
+    ordered = [sentence for _, sentence in sorted(found, key=lambda pair: -pair[0])]
+    return [*_aliasing(profile, index, names), *ordered]
+
+
+def _aliasing(profile: Profile, index: Array, names: list[str]) -> Iterator[str]:
+    """Yield a sentence if the samples hit only some instructions of a loop, which the exact counts show."""
+    exact = None if profile.jitter else profile.exact_share(names, by_line=True)
+    if exact is None:
+        return
+    share = np.bincount(index, minlength=len(names)) / len(index)
+    wrong = int(np.abs(share - exact).argmax())
+    deviation = np.sqrt(exact[wrong] * (1 - exact[wrong]) / len(index))
+    if abs(share[wrong] - exact[wrong]) > max(_WRONG_SHARE, _DEVIATIONS * deviation):
+        yield (
+            f"{names[wrong]}: its share of the samples is {100 * share[wrong]:.1f} %, and its exact share is "
+            f"{100 * exact[wrong]:.1f} %. Samples are in step with a loop: use jitter or another interval."
+        )
 
 
 def _candidates(index: Array, chosen: Array, event: Array, smallest: float) -> Iterator[tuple[int, Array, float]]:

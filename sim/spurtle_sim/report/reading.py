@@ -22,6 +22,7 @@ KINDS = ("load", "store", "branch", "other")
 """Kinds of operations. The elements of `Profile.kind` are indices of this tuple."""
 
 _NO_PROCESS = -1
+_JITTER = 1 << 16  # bit of perf_event_attr.config
 
 
 @dataclass
@@ -121,6 +122,11 @@ class Profile:
             if index is not None:
                 totals[index] += count
         return totals / max(sum(self.exact.counts.values()), 1)
+
+    @property
+    def jitter(self) -> bool:
+        """Whether the distances of the samples are random. True if this is unknown."""
+        return self.settings is None or bool(self.settings.config & _JITTER)
 
     @property
     def filters(self) -> list[str]:

@@ -12,7 +12,6 @@ from .tables import ReportTable
 
 __all__ = ["ReportContents", "build_highlights", "build_report"]
 
-_JITTER = 1 << 16  # bit of perf_event_attr.config
 _LOSSES = {
     AuxFlag.TRUNCATED: "a full buffer lost data",
     AuxFlag.COLLISION: "samples were lost in collisions",
@@ -75,13 +74,13 @@ def _recording(profile: Profile) -> Iterator[str]:
     settings = profile.settings
     if settings is not None:
         interval = f"Interval {settings.period:,} operations" if settings.period else "Unknown interval"
-        jitter = "with jitter" if settings.config & _JITTER else "without jitter"
+        jitter = "with jitter" if profile.jitter else "without jitter"
         terms = ",".join(profile.filters)
         yield f"{interval}, {jitter}, {f'filter {terms}' if terms else 'no filter'}: {len(profile):,} samples."
-        if not settings.config & _JITTER:
+        if not profile.jitter:
             yield (
-                "Without jitter, shares are wrong for a loop whose length divides the interval plus one, whatever the "
-                "confidence intervals say."
+                "Without jitter, shares are wrong for a loop whose length has a common factor with the interval plus "
+                "one, whatever the confidence intervals say."
             )
     else:
         yield f"{len(profile):,} samples."
