@@ -30,6 +30,7 @@ def test_a_profile_equals_itself(profiled: Path, capsys: pytest.CaptureFixture[s
     assert {row["significant"] for row in (*found["functions"], *found["lines"])} == {"no"}
 
 
+@pytest.mark.full
 def test_changes_are_significant(profiled: Path, loads: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A filter changes the shares: functions have different shares of loads."""
     assert main(["report", "--json", str(profiled), str(loads)]) == 0
@@ -38,6 +39,7 @@ def test_changes_are_significant(profiled: Path, loads: Path, capsys: pytest.Cap
     assert rows["total_mass"]["cycles_b"] > rows["total_mass"]["cycles_a"]
 
 
+@pytest.mark.full
 def test_text_and_page(profiled: Path, loads: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(profiled), str(loads)]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -83,6 +83,7 @@ def test_exact_counts_of_another_profile_are_not_used(profiled: Path, tmp_path: 
         assert f"{file}.exact.json {reason}: no exact shares." in build_report(read(file)).recording
 
 
+@pytest.mark.full
 def test_exact_counts_are_not_shown_with_a_filter(profiled: Path, tmp_path: Path) -> None:
     _ = profiled  # compiled
     file = tmp_path / "perf.data"

@@ -45,6 +45,7 @@ def test_the_page_is_self_contained_and_readable_aloud(page: Path) -> None:
     assert any("volatile unsigned char" in row for row in hot)
 
 
+@pytest.mark.full
 def test_names_are_escaped(profiled: Path, tmp_path: Path) -> None:
     path = tmp_path / "<b>&.data"
     path.write_bytes(profiled.read_bytes())
