@@ -1,6 +1,7 @@
 """Files that `spurtle report` cannot use, and files that it can use in part."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -9,7 +10,10 @@ from spurtle_sim.perf.events import NOTHING_LOST, Aux, process_events
 from spurtle_sim.perf.format import AuxFlag
 from spurtle_sim.perf.process import Mapping, Process
 from spurtle_sim.perf.writer import Recording, content
+from tests.support.paths import ROOT
 from tests.support.perf_records import PID, branch, load
+from tests.support.seeds import SEED
+from tests.support.tiers import tiers
 
 CODE = Mapping(0x40_0000, 0x2000, 0, 5, "/nowhere/program")
 PROCESS = Process(Path("/nowhere/program"), ["program"], PID, (CODE,))
@@ -91,3 +95,30 @@ def test_raw_buffers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "3 samples." in text
     assert "system cache" in text  # the data source of Neoverse N1
     assert "Raw buffers have no exact counts" in text
+
+
+@pytest.mark.parametrize("count", tiers(fast=[60], long=[3_000]))
+def test_corrupt_files_are_reported_in_sentences(
+    count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Corrupt and truncated files are reported in sentences, and none of them is about an internal error."""
+    random = Random(SEED)
+    program = ROOT / "examples" / "planted" / "planted.elf"
+    code = Mapping(0x40_0000, 0x2000, 0, 5, str(program))
+    process = Process(program, ["program"], PID, (code,))
+    aux = [Aux(time=100, pid=PID, tid=PID, data=b"".join(LOADS + BRANCHES) * 10, flags=AuxFlag.COLLISION)]
+    complete = content(Recording(argv=["program"], events=process_events(process, aux, end=400), midr=0x410F_D0C1))
+    file = tmp_path / "perf.data"
+    statuses: set[int] = set()
+    for _ in range(count):
+        data = bytearray(complete)
+        for _ in range(random.choice((1, 3, 30))):
+            width = random.choice((1, 2, 8))
+            offset = random.randrange(8, len(data) - width)
+            data[offset : offset + width] = random.choice((random.randbytes(width), b"\xff" * width, bytes(width)))
+        file.write_bytes(data[: random.choice((len(data), random.randrange(len(data))))])
+        status, _, error = reported(capsys, file)
+        statuses.add(status)
+        assert status in (0, 2) and error.count("\n") == (status == 2), error
+        assert "internal error" not in error, error
+    assert statuses == {0, 2}

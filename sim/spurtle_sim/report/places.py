@@ -128,7 +128,7 @@ class Resolver:
             return {address: Place(name, address, address - base, None) for address in addresses}
         bias = program.bias(mapped.mapping)
         relative = [address - bias for address in addresses]
-        lines = program.lines.find(relative)
+        lines = program.lines.find([each & _WORD for each in relative])
         places: dict[int, Place] = {}
         indices = program.functions.find(np.array([each & _WORD for each in relative], np.uint64)).tolist()
         for address, inside, index in zip(addresses, relative, indices, strict=True):
@@ -147,7 +147,9 @@ class Resolver:
             family.append(self._sideband.parents[family[-1]])
         # Without Context packets, the process is unknown.
         family = family if known & {*family} else sorted(known)
-        mappings = [each for member in reversed(family) for each in self._sideband.mappings if each.pid == member]
+        # Records have 56 bits of an address, so those of mappings of the kernel are not found.
+        usable = [each for each in self._sideband.mappings if each.mapping.end <= _MASK]
+        mappings = [each for member in reversed(family) for each in usable if each.pid == member]
         borders = sorted({address for each in mappings for address in (each.mapping.start, each.mapping.end)})
         owners: list[MappedFile | None] = [None] * len(borders)
         position = {address: index for index, address in enumerate(borders)}

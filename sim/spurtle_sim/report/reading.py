@@ -22,6 +22,7 @@ KINDS = ("load", "store", "branch", "other")
 """Kinds of operations. The elements of `Profile.kind` are indices of this tuple."""
 
 _NO_PROCESS = -1
+_CONTEXT = (1 << 32) - 1  # bits of CONTEXTIDR. The payload in a corrupt record can be larger
 _JITTER = 1 << 16  # bit of perf_event_attr.config
 
 
@@ -210,7 +211,9 @@ def _kind(operation: int) -> int:
 def _processes(contents: Contents, columns: RecordColumns) -> Array:
     """Return the process of each sample: from its Context packet, or from the thread of its buffer."""
     threads, inverse = np.unique(columns.context, return_inverse=True)
-    process = np.array([contents.sideband.process_of(thread) for thread in threads.tolist()], np.int64)[inverse]
+    process = np.array([contents.sideband.process_of(thread & _CONTEXT) for thread in threads.tolist()], np.int64)[
+        inverse
+    ]
     without = ~(columns.has(PacketSlot.CONTEXT_EL1) | columns.has(PacketSlot.CONTEXT_EL2))
     if without.any():
         owners = [
