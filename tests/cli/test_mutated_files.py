@@ -100,7 +100,7 @@ def check_profile(outcome: forked.Outcome, output: Path) -> None:
         assert not written
     else:
         assert "next: perf report" in outcome.error
-        assert written == {output.name, f"{output.name}.spe"}
+        assert written == {output.name, f"{output.name}.spe", f"{output.name}.exact.json"}
     if outcome.signals:
         assert (outcome.signals, outcome.status) == (("SIGTERM",), 143)
 

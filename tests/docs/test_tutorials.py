@@ -18,6 +18,7 @@ from tests.support.tiers import tiers
 
 README = ROOT / "README.md"
 PROFILE, INTEGRATE, BOARD = (ROOT / "docs" / "tutorial" / f"{name}.md" for name in ("profile", "integrate", "board"))
+REPORT = ROOT / "docs" / "howto" / "report.md"
 
 COMPILER = "aarch64-linux-gnu-gcc"
 
@@ -51,6 +52,11 @@ def run_page(page: Path, folder: Path, tools: set[str], perf: Perf | None = None
 @pytest.mark.parametrize("page", [README, PROFILE], ids=lambda page: page.stem)
 def test_commands_without_optional_tools(page: Path, tmp_path: Path) -> None:
     run_page(page, tmp_path, set())
+
+
+@pytest.mark.full
+def test_reports(tmp_path: Path) -> None:
+    run_page(REPORT, tmp_path, set())
 
 
 @pytest.mark.full

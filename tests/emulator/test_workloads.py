@@ -1,6 +1,5 @@
 """Tests of the committed executables: they are built from their sources, and behave as their table specifies."""
 
-import shutil
 import subprocess
 import tomllib
 from hashlib import sha256
@@ -11,24 +10,14 @@ import pytest
 
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.trace.dtypes import OPERATION
+from tests.support.cross_compiler import needs_compiler
 from tests.support.paths import WORKLOADS
 
 TABLE: dict[str, dict[str, Any]] = tomllib.loads((WORKLOADS / "workloads.toml").read_text())
-COMPILER = "aarch64-linux-gnu-gcc"
 UNPADDED = [(name, OPERATION[name]) for name in OPERATION.names or ()]
 
 
-def compiler_version() -> str:
-    """Return the version of the cross compiler, or an empty string if it is not installed."""
-    if shutil.which(COMPILER) is None or shutil.which("make") is None:
-        return ""
-    return subprocess.run([COMPILER, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
-
-
-@pytest.mark.skipif(
-    not compiler_version().startswith("12.2"),
-    reason=f"{COMPILER} 12.2 is not installed: apt-get install gcc-aarch64-linux-gnu make",
-)
+@needs_compiler
 def test_executables_rebuild_byte_for_byte(tmp_path: Path) -> None:
     subprocess.run(["make", "-s", "-C", str(WORKLOADS), f"OUT={tmp_path}"], check=True)
     for name in TABLE:

@@ -54,9 +54,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spurtle_sim.cosim": MODEL
     | {"spurtle.interface", "spurtle.gateware", "spurtle.export"}
     | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace"},
+    "spurtle_sim.report": MODEL | {"spurtle_sim.perf", "spurtle_sim.records"},
     "spurtle_sim.profile": MODEL
     | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace", "spurtle_sim.perf", "spurtle_sim.records"}
-    | {"spurtle_sim.cosim", "spurtle_sim.emulator", "spurtle_sim.qemu", "spurtle_sim.timing"},
+    | {"spurtle_sim.cosim", "spurtle_sim.emulator", "spurtle_sim.qemu", "spurtle_sim.timing", "spurtle_sim.report"},
     "spurtle_sim": {"spurtle.support", "spurtle_sim.perf", "spurtle_sim.records", "spurtle_sim.profile"},
     "spurtle_sim.cli": MODEL
     | {
@@ -68,7 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "spurtle_sim.profile",
         "spurtle_sim.timing",
     }
-    | {"spurtle_sim.records"},
+    | {"spurtle_sim.records", "spurtle_sim.report"},
 }
 """The packages that each package may import. A package may import only packages that precede it in this table.
 
@@ -85,8 +86,8 @@ THIRD_PARTY = {
 }
 """The packages that may import each third-party package that takes long to load."""
 
-WITHOUT_AMARANTH = ("model", "records", "perf", "trace", "native", "emulator", "qemu", "timing")
-WITHOUT_EMULATOR = ("model", "records", "perf", "trace", "native", "qemu", "timing", "cosim", "cli")
+WITHOUT_AMARANTH = ("model", "records", "perf", "trace", "native", "emulator", "qemu", "timing", "report")
+WITHOUT_EMULATOR = ("model", "records", "perf", "trace", "native", "qemu", "timing", "cosim", "cli", "report")
 """Packages of `spurtle_sim` that do not load Amaranth, or an emulator, when they are imported."""
 
 BOARDS = ("boards.top", "boards.softcore", "boards.build")

@@ -113,9 +113,11 @@ def check_verbs(spurtle: Path, folder: Path, *, extras: bool) -> None:
         assert (folder / "rtl.spe").read_bytes() == (folder / "reference.spe").read_bytes()
         assert "each one checked: perf.data.spe" in run(*profile, folder=folder)
         assert "PC 0x" in run(spurtle, "decode", "perf.data", folder=folder)
+        assert "Lines by cycles" in run(spurtle, "report", "perf.data", folder=folder)
     else:
         assert EXTRA in encode("rtl", status=2)
         assert EXTRA in run(*profile, folder=folder, status=125)
+        assert "install the extra `report`" in run(spurtle, "report", "reference.spe", folder=folder, status=2)
 
 
 @pytest.mark.parametrize("kind", tiers(long=["wheel", "sdist"]))

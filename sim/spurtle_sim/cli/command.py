@@ -23,6 +23,7 @@ from ..profile.extra import add_extra_arguments, parse_extra
 from ..profile.options import add_sampling_arguments, parse_sampling
 from ..profile.window import add_window_arguments, parse_window
 from ..timing.core import DEFAULT_CORE, NAMED_CORES
+from .report_options import add_report_arguments
 
 __all__ = ["build_parser", "main"]
 
@@ -65,7 +66,7 @@ def _absent_package(words: Sequence[str], error: Exception) -> str:
     if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] in ("", *_OWN_PACKAGES):
         return ""
     needed = f"{words[0]} needs the package {error.name}, which is not installed"
-    extra = "trace" if error.name == "pyarrow" else "profile"
+    extra = "report" if words[0] == "report" else "trace" if error.name == "pyarrow" else "profile"
     return f"{needed}: install the extra `{extra}` (pip install 'spurtle[{extra}]')"
 
 
@@ -356,6 +357,12 @@ def _operations(options: argparse.Namespace) -> int:
     return 0
 
 
+def _report_on(options: argparse.Namespace) -> int:
+    from .report import run_report
+
+    return run_report(options)
+
+
 def _json_lines(data: bytes) -> Iterator[tuple[int, object]]:
     """Yield number and value of each line that is not blank."""
     for number, line in enumerate(data.splitlines(), 1):
@@ -380,6 +387,7 @@ _VERBS = (
     ("verilog", "write Verilog and accompanying files of configurations", _verilog_arguments, _verilog),
     ("profile", "run a program and profile it on the SPU", _profile_arguments, _profile),
     ("operations", "convert operations in CSV for `profile --ops`", _operations_arguments, _operations),
+    ("report", "report on a profile: lines, latencies, memory and branches", add_report_arguments, _report_on),
     ("decode", "show the records of a Profiling Buffer or a perf.data file", _decode_arguments, _decode),
     ("encode", "write records from the JSON objects that `decode --json` prints", _encode_arguments, _encode),
 )

@@ -32,16 +32,20 @@ ARM_SPE = 4
 class RecordType(IntEnum):
     """Types of the records in the data section. The perf tool writes types from 64 on, the kernel the others."""
 
+    MMAP = 1
+    LOST = 2
     COMM = 3
     EXIT = 4
     FORK = 7
     MMAP2 = 10
     AUX = 11
     ITRACE_START = 12
+    LOST_SAMPLES = 13
     ATTR = 64
     AUXTRACE_INFO = 70
     AUXTRACE = 71
     TIME_CONV = 79
+    HEADER_FEATURE = 80
     COMPRESSED = 81
     COMPRESSED2 = 83
 

@@ -12,6 +12,7 @@ from spurtle.support.arguments import check_type
 from spurtle.support.errors import UserError
 
 from .format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, AuxFlag, RecordType, SampleField
+from .sideband import Sideband
 
 __all__ = ["AuxBuffer", "AuxRecord", "Contents", "is_perf_data", "read_perf_data"]
 
@@ -66,11 +67,14 @@ class Contents:
         In the order of the file.
     problems : list of str
         One sentence for each part of the file that could not be read.
+    sideband : Sideband
+        Processes, mappings, losses, machine and event.
     """
 
     buffers: list[AuxBuffer] = field(default_factory=list[AuxBuffer])
     aux: list[AuxRecord] = field(default_factory=list[AuxRecord])
     problems: list[str] = field(default_factory=list[str])
+    sideband: Sideband = field(default_factory=Sideband)
 
 
 class _Trailer(NamedTuple):
@@ -108,12 +112,14 @@ def read_perf_data(data: bytes) -> Contents:
         raise UserError("the perf.data file must be little-endian, and it is big-endian")
     contents = Contents()
     trailers: dict[int, _Trailer] = {}
-    start, end = _data_section(data, trailers)
-    for kind, offset, size in _records(data, start, end, contents):
+    start, end = _data_section(data, trailers, contents.sideband)
+    for kind, misc, offset, size in _records(data, start, end, contents):
         body = data[offset + 8 : offset + size]
+        contents.sideband.add_record(kind, misc, body)
         match kind:
             case RecordType.ATTR:
                 _add_trailer(trailers, body, _pipe_identifiers(body))
+                contents.sideband.add_attribute(body)
             case RecordType.AUXTRACE_INFO if len(body) >= 4 and (found := _word(body, 0)) != ARM_SPE:
                 raise UserError(f"the AUX data of the perf.data file must be of Arm SPE, type {ARM_SPE}, not {found}")
             case RecordType.AUXTRACE if len(body) >= 40:
@@ -127,13 +133,20 @@ def read_perf_data(data: bytes) -> Contents:
             case _:
                 pass
     if not contents.buffers:
+        _check_architecture(contents.sideband)
         raise UserError("the perf.data file must hold AUX data of Arm SPE, and it holds none")
     contents.buffers.sort(key=lambda buffer: (buffer.cpu is None, buffer.cpu or 0, buffer.tid or 0))
     return contents
 
 
-def _data_section(data: bytes, trailers: dict[int, _Trailer]) -> tuple[int, int]:
-    """Return start and end of the data section. Add the trailers that the attributes define."""
+def _check_architecture(sideband: Sideband) -> None:
+    """Raise UserError if the file names a machine that cannot have Arm SPE."""
+    if sideband.architecture not in ("", "aarch64"):
+        raise UserError(f"the perf.data file must be of an AArch64 machine, and it is of {sideband.architecture}")
+
+
+def _data_section(data: bytes, trailers: dict[int, _Trailer], sideband: Sideband) -> tuple[int, int]:
+    """Return start and end of the data section. Add what the attributes define, and the sections after the data."""
     size = _number(data, 8)
     if size == _PIPE_HEADER_BYTES:
         return _PIPE_HEADER_BYTES, len(data)
@@ -147,7 +160,9 @@ def _data_section(data: bytes, trailers: dict[int, _Trailer]) -> tuple[int, int]
         ids, ids_size = struct.unpack("<2Q", attribute[-16:]) if len(attribute) >= _MIN_ATTR_BYTES else (0, 0)
         identifiers = data[ids : ids + min(ids_size, remaining)]
         remaining -= len(identifiers)
+        sideband.add_attribute(attribute)
         _add_trailer(trailers, attribute, [_number(identifiers, at) for at in range(0, len(identifiers) - 7, 8)])
+    sideband.add_features(data)
     # The size is zero if `perf record` was killed.
     return start, min(start + size, len(data)) if size else len(data)
 
@@ -180,17 +195,17 @@ def _cpu(trailers: dict[int, _Trailer], body: bytes) -> int | None:
     return _word(body, at) if at >= 24 else None
 
 
-def _records(data: bytes, start: int, end: int, contents: Contents) -> Iterator[tuple[int, int, int]]:
-    """Yield type, offset and size of each record. The data after an AUXTRACE record is skipped."""
+def _records(data: bytes, start: int, end: int, contents: Contents) -> Iterator[tuple[int, int, int, int]]:
+    """Yield type, misc word, offset and size of each record. The data after an AUXTRACE record is skipped."""
     offset = start
     while offset < end:
-        kind, _, size = struct.unpack("<I2H", data[offset : min(offset + 8, end)].ljust(8, b"\0"))
+        kind, misc, size = struct.unpack("<I2H", data[offset : min(offset + 8, end)].ljust(8, b"\0"))
         if size < 8 or offset + size > end:
             contents.problems.append(
                 f"offset {offset:#x} of the perf.data file: a record of {size} bytes must have from 8 to {end - offset}"
             )
             return
-        yield kind, offset, size
+        yield kind, misc, offset, size
         offset += size
         if kind == RecordType.AUXTRACE and size >= 16:
             offset += _number(data, offset - size + 8)

@@ -16,6 +16,7 @@ from ..cosim.waves import WaveFile
 from ..model.pe import PEState
 from ..perf.events import Aux, loss_flags
 from ..perf.spool import Spool
+from ..report.exact import ExactCounter, ExactCounts
 from ..trace.dtypes import TIMED_OPERATION
 from .options import Sampling
 from .scoreboard import Checker
@@ -82,6 +83,7 @@ class Driver:
         self.sampled = 0
         self.collided = 0
         self.interrupts = 0
+        self._executed = ExactCounter()
 
         self._discard = sampling.filters.discard
 
@@ -106,6 +108,7 @@ class Driver:
 
     def run(self, operations: NDArray[np.void]) -> None:
         """Play rows of `TIMED_OPERATION` and serve the interrupts."""
+        self._executed.add(operations["pc"])
         self._play(operations, settle=False)
 
     def stop(self) -> None:
@@ -122,6 +125,12 @@ class Driver:
     def counts(self) -> dict[str, int]:
         """Return the counters of `CompiledSPU.counts`."""
         return self._spu.counts()
+
+    @property
+    def exact(self) -> ExactCounts:
+        """Executed operations by PC, and counts of samples."""
+        counts = {"sampled": self.sampled, "collided": self.collided, "passed": self.counts()["filtrate"]}
+        return ExactCounts(self._executed.counts, {**counts, "interrupts": self.interrupts})
 
     @property
     def data(self) -> bytes:

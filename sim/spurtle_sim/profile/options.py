@@ -300,7 +300,8 @@ def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         default="perf.data",
-        help="file for Linux perf; the raw buffer is written to FILE.spe; default: perf.data",
+        help="file for Linux perf; the raw buffer is written to FILE.spe, exact counts to FILE.exact.json; "
+        "default: perf.data",
     )
 
 

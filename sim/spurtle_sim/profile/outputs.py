@@ -1,6 +1,6 @@
-"""Files of a profile: perf.data for the perf tool, and the contents of the Profiling Buffer for `spurtle decode`."""
+"""Files of a profile: perf.data for the perf tool, the contents of the Profiling Buffer, and exact counts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from spurtle.support.files import check_files, write_files
@@ -9,6 +9,7 @@ from ..perf.events import NOTHING_LOST, Aux
 from ..perf.format import AuxFlag
 from ..perf.writer import NO_SILICON, Recording, chunks
 from ..records.decode import decode_records
+from ..report.exact import ExactCounts, HashedChunks, exact_path
 
 __all__ = ["aux_event", "check_output", "midr", "raw_path", "reader_commands", "save", "write"]
 
@@ -37,18 +38,29 @@ def raw_path(output: str) -> str:
 
 def reader_commands(output: str) -> str:
     """Return the commands that read a profile, as a line for the user."""
-    return f"next: perf report -i {output}    or: spurtle decode {output}"
+    return f"next: perf report -i {output}    or: spurtle report {output}"
 
 
 def check_output(output: str, *inputs: str, also: Sequence[str] = ()) -> None:
     """Raise UserError if `save` cannot write its files, or those of `also`, or would replace one of `inputs`."""
-    check_files([output, raw_path(output), *also], inputs)
+    check_files([output, raw_path(output), exact_path(output), *also], inputs)
 
 
-def save(output: str, recording: Recording) -> None:
-    """Write a profile: `output` for perf, and its AUX data into `raw_path`. Raises UserError if it cannot."""
+def save(output: str, recording: Recording, exact: ExactCounts | None = None) -> None:
+    """Write a profile: `output` for perf, its AUX data into `raw_path`, and exact counts, if given, into `exact_path`.
+
+    Raises
+    ------
+    UserError
+        If a file cannot be written.
+    """
     data = (bytes(event.data) for event in recording.events if isinstance(event, Aux))
-    write_files({Path(raw_path(output)): data, Path(output): chunks(recording)})
+    files: dict[Path, Iterable[bytes]] = {Path(raw_path(output)): data, Path(output): chunks(recording)}
+    if exact is not None:
+        hashed = HashedChunks(files[Path(output)], exact)
+        # The exact counts follow the profile, of which they contain the hash.
+        files |= {Path(output): hashed.profile(), Path(exact_path(output)): hashed.counts()}
+    write_files(files)
 
 
 def write(path: str | Path, recording: Recording) -> None:

@@ -1,8 +1,10 @@
 """Outcome of a run: the files of the profile, the summary, and mismatches."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from spurtle.config import SPUConfig
+from spurtle.support.errors import UserError
 from spurtle.support.streams import print_stderr
 
 from ..perf.events import TimedEvent, process_events
@@ -59,7 +61,7 @@ class ProfileResult:
                 midr=outputs.midr(self._config.name),
                 settings=self._sampling.settings(),
             )
-            outputs.save(self._output, recording)
+            outputs.save(self._output, recording, driver.exact)
         files.save(process, driver.sampled)
 
     def print_summary(self, seconds: float) -> None:
@@ -85,6 +87,21 @@ class ProfileResult:
 {operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
 {driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts
 {result}""")
+        if not self._discard:
+            self._print_highlights()
+
+    def _print_highlights(self) -> None:
+        """Print the most important lines of the report, if there are records."""
+        from ..report.reading import read_profile
+        from ..report.summary import build_highlights
+        from ..report.terminal import highlights
+
+        try:
+            contents = build_highlights(read_profile(self._output, Path(self._output).read_bytes(), None))
+        except (OSError, UserError):  # no sample passed the filter, or another program has removed the file
+            return
+        for line in highlights(contents):
+            print_stderr(line)
 
     def print_mismatches(self) -> bool:
         """Print the mismatches between RTL and reference model. Return whether there are some."""

@@ -69,7 +69,8 @@ def run_profile(
     window : Window
         Part that is profiled, and end of the run. The default is the complete run.
     output : str
-        Name of the perf.data file. The raw buffer is written to `{output}.spe`. In Discard mode no file is written.
+        Name of the perf.data file. The raw buffer is written to `{output}.spe`, and exact counts to
+        `{output}.exact.json`. In Discard mode no file is written.
     extra : ExtraFiles
         Files for timed operations and waveforms. The default is none.
     check : bool

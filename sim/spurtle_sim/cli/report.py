@@ -1,0 +1,88 @@
+"""Output of `spurtle report`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from spurtle.support.errors import UserError
+from spurtle.support.files import STANDARD_INPUT, check_files, write_file
+
+from ..profile.outputs import midr
+from ..report import formats
+from ..report.compare import build_comparison
+from ..report.pprof import pprof
+from ..report.reading import Profile, read_profile
+from ..report.summary import ReportContents, build_report
+from ..report.terminal import report_lines
+from .report_options import SUFFIXES
+
+__all__ = ["run_report"]
+
+_OF_COMPARISONS = ("", ".html", ".json")
+"""Kinds of output of a comparison. The empty one is text."""
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """Print a report, or write it into a file. Return the exit status."""
+    kind = ".json" if options.json else ".csv" if options.csv else ""
+    files = [options.file] if options.other is None else [options.file, options.other]
+    if options.output is not None:
+        kind = _suffix(options.output)
+        check_files([options.output], files)
+    if options.other is not None and kind not in _OF_COMPARISONS:
+        raise UserError("a comparison of two profiles must be printed, or written as .html or .json")
+    profiles = [_profile(name, options.config) for name in files]
+    if not kind:
+        for line in report_lines(_contents(profiles, brief=True), bold=sys.stdout.isatty()):
+            print(line)
+    elif options.output is None:
+        print(_content(kind, profiles).decode(), end="")
+    else:
+        write_file(options.output, _content(kind, profiles))
+    return 0
+
+
+def _suffix(name: str) -> str:
+    """Return the end of the name of an output file."""
+    found = [suffix for suffix in SUFFIXES if name.endswith(suffix)]
+    if not found:
+        raise UserError(f"the name of the report must end in {', '.join(SUFFIXES)}, not {name}")
+    return max(found, key=len)
+
+
+def _contents(profiles: list[Profile], *, brief: bool) -> ReportContents:
+    """Return the report on a profile, or on the differences of two."""
+    if len(profiles) == 2:
+        return build_comparison(*profiles) if brief else build_comparison(*profiles, limit=None)
+    return build_report(profiles[0]) if brief else build_report(profiles[0], limit=None)
+
+
+def _content(kind: str, profiles: list[Profile]) -> bytes:
+    """Return the content of a file of the kind that a suffix names."""
+    match kind:
+        case ".html":
+            from ..report.page import report_page  # loads matplotlib
+
+            return report_page(_contents(profiles, brief=True), profiles[0] if len(profiles) == 1 else None)
+        case ".json":
+            return formats.report_json(_contents(profiles, brief=False))
+        case ".csv":
+            return formats.report_csv(_contents(profiles, brief=False))
+        case ".parquet":
+            return formats.samples_parquet(profiles[0])
+        case ".folded":
+            return formats.folded(profiles[0])
+        case ".speedscope.json":
+            return formats.speedscope(profiles[0])
+        case _:
+            return pprof(profiles[0])
+
+
+def _profile(name: str, config: str | None) -> Profile:
+    if name == STANDARD_INPUT:
+        raise UserError("report reads a file, not standard input, because the exact counts are next to it")
+    try:
+        data = Path(name).read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {name}: {error.strerror}") from error
+    return read_profile(name, data, None if config is None else midr(config))

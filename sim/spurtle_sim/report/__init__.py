@@ -1,0 +1,1 @@
+"""Report on the samples of a profile: columns, symbols, statistics, and their outputs."""

@@ -1,0 +1,175 @@
+"""Functions and variables of an ELF file, by address.
+
+Ref: System V ABI, ELF-64 object file format.
+"""
+
+from mmap import PROT_EXEC, PROT_WRITE
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from elftools.elf.elffile import ELFFile
+
+from ..perf.process import PAGE_BYTES, Mapping
+from .columns import Array
+from .lines import LineTable
+
+__all__ = ["ProgramFile", "SymbolTable", "read_program"]
+
+_SYMBOL = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
+)
+_OBJECT, _FUNCTION, _COMMON, _INDIRECT = 1, 2, 5, 10  # STT
+_LOCAL = 0  # STB
+_SECTIONS = (".symtab", ".dynsym")
+_EXECUTE, _WRITE = 1, 2  # PF
+_MEMBERS = ("p_offset", "p_filesz", "p_vaddr", "p_memsz", "p_flags")
+_NO_CONTENT = "SHT_NOBITS"
+
+
+class SymbolTable:
+    """Symbols of one kind, sorted by address.
+
+    Parameters
+    ----------
+    symbols : array
+        Rows of an ELF symbol table.
+    names : bytes
+        String table.
+    extend : bool
+        A symbol of size zero ends at the next one. Functions written in assembly language often have no size.
+    """
+
+    def __init__(self, symbols: Array, names: bytes, *, extend: bool):
+        # Of several symbols at an address, a global one is used, and the largest of these.
+        bindings = symbols["info"] >> 4 == _LOCAL
+        order = np.lexsort((np.iinfo(np.uint64).max - symbols["size"], bindings, symbols["value"]))
+        symbols = symbols[order]
+        first = np.concatenate([np.ones(min(1, len(symbols)), bool), symbols["value"][1:] != symbols["value"][:-1]])
+        symbols = symbols[first]
+        self._starts = symbols["value"].astype(np.uint64)
+        self._ends = self._starts + symbols["size"]
+        if extend:
+            following = np.append(self._starts[1:], self._starts[-1:] + np.uint64(4))
+            self._ends = np.where(symbols["size"] == 0, following, self._ends)
+        self._offsets, self._names = symbols["name"], names
+
+    def find(self, addresses: Array) -> Array:
+        """Return the index of the symbol at each address, or -1."""
+        if not len(self._starts):
+            return np.full(len(addresses), -1)
+        index = np.searchsorted(self._starts, addresses, "right") - 1
+        inside = (index >= 0) & (addresses < self._ends[index])
+        return np.where(inside, index, -1)
+
+    def name(self, index: int) -> str:
+        """Return the name of a symbol."""
+        start = int(self._offsets[index])
+        return self._names[start : self._names.find(b"\0", start)].decode(errors="replace")
+
+    def start(self, index: int) -> int:
+        """Return the address of a symbol."""
+        return int(self._starts[index])
+
+
+class LoadedSegment(NamedTuple):
+    """Segment of a file that is loaded: PT_LOAD.
+
+    Members
+    -------
+    offset, size, address : int
+    memory : int
+        Size in memory, with the zeros at the end.
+    flags : int
+        PF_X, PF_W and PF_R.
+    """
+
+    offset: int
+    size: int
+    address: int
+    memory: int
+    flags: int
+
+    @property
+    def page(self) -> int:
+        """Offset of the page in which the segment begins."""
+        return self.offset // PAGE_BYTES * PAGE_BYTES
+
+    def difference(self, mapping: Mapping) -> tuple[bool, int]:
+        """Return how much a mapping differs from that of this segment: in protection and in length."""
+        protection = bool(mapping.protection & PROT_EXEC), bool(mapping.protection & PROT_WRITE)
+        length = -(-(self.offset - self.page + self.memory) // PAGE_BYTES) * PAGE_BYTES
+        flags = bool(self.flags & _EXECUTE), bool(self.flags & _WRITE)
+        return flags != protection, abs(length - mapping.length)
+
+
+class ProgramFile(NamedTuple):
+    """Symbols and lines of an ELF file.
+
+    Members
+    -------
+    functions, variables : SymbolTable
+    lines : LineTable
+    segments : list of LoadedSegment
+    build_id : bytes
+    """
+
+    functions: SymbolTable
+    variables: SymbolTable
+    lines: LineTable
+    segments: list[LoadedSegment]
+    build_id: bytes
+
+    def bias(self, mapping: Mapping) -> int:
+        """Return the difference between the addresses of a mapping in memory and in the file.
+
+        Several segments can share a page of the file. Their flags and sizes say which of them is mapped.
+        """
+        inside = [each for each in self.segments if each.page <= mapping.offset < each.offset + max(each.size, 1)]
+        if not inside:
+            return mapping.start - mapping.offset
+        chosen = min(inside, key=lambda each: each.difference(mapping))
+        return mapping.start - (mapping.offset - chosen.offset + chosen.address)
+
+
+def read_program(path: Path) -> ProgramFile | None:
+    """Return the symbols of a file, or None if it cannot be read or is not an ELF file."""
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            symbols, names = _symbols(elf)
+            kinds = symbols["info"] & 0xF
+            defined = symbols["section"] != 0
+            functions = symbols[defined & ((kinds == _FUNCTION) | (kinds == _INDIRECT))]
+            variables = symbols[defined & ((kinds == _OBJECT) | (kinds == _COMMON)) & (symbols["size"] > 0)]
+            segments = [
+                LoadedSegment(*(each[name] for name in _MEMBERS))
+                for each in elf.iter_segments()
+                if each["p_type"] == "PT_LOAD"
+            ]
+            return ProgramFile(
+                SymbolTable(functions, names, extend=True),
+                SymbolTable(variables, names, extend=False),
+                LineTable(path),
+                segments,
+                _build_id(elf),
+            )
+    except Exception:  # pyelftools raises various exceptions for invalid files
+        return None
+
+
+def _symbols(elf: Any) -> tuple[Array, bytes]:
+    """Return the rows of the first symbol table, and its strings."""
+    for name in _SECTIONS:
+        section = elf.get_section_by_name(name)
+        if section is not None and section["sh_type"] != _NO_CONTENT and section["sh_entsize"] == _SYMBOL.itemsize:
+            data = section.data()
+            rows = np.frombuffer(data, _SYMBOL, len(data) // _SYMBOL.itemsize)
+            return rows, elf.get_section(section["sh_link"]).data()
+    return np.zeros(0, _SYMBOL), b"\0"
+
+
+def _build_id(elf: Any) -> bytes:
+    section = elf.get_section_by_name(".note.gnu.build-id")
+    notes = section.iter_notes() if section is not None else ()
+    return next((bytes.fromhex(note["n_desc"]) for note in notes if note["n_type"] == "NT_GNU_BUILD_ID"), b"")

@@ -1,0 +1,81 @@
+"""Tables of a report: columns with a format, and rows of values. Every output shows the same tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum, unique
+from typing import Any, NamedTuple
+
+from .statistics import Percentiles
+
+__all__ = ["ReportTable", "TableColumn", "Unit", "cell"]
+
+
+@unique
+class Unit(Enum):
+    """Unit of a column, which decides how a value is written."""
+
+    TEXT = "text"
+    COUNT = "count"
+    PERCENT = "percent"  # a share from 0 to 1
+    MARGIN = "margin"  # half of an interval of shares
+    CHANGE = "change"  # difference of shares
+    CYCLES = "cycles"  # percentiles of a latency
+
+
+class TableColumn(NamedTuple):
+    """Column of a table: key in JSON, heading, unit, and a sentence for readers of the HTML page."""
+
+    key: str
+    heading: str
+    unit: Unit
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """Table of a report.
+
+    Parameters
+    ----------
+    key, title : str
+    columns : sequence of TableColumn
+        The name of a row is in the last column.
+    rows : list of sequences
+        Values of each row, None if a value is unknown.
+    note : str
+        Sentence below the title. Empty without one.
+    """
+
+    key: str
+    title: str
+    columns: Sequence[TableColumn]
+    rows: list[Sequence[Any]] = field(default_factory=list[Sequence[Any]])
+    note: str = ""
+
+    def objects(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each row, for JSON."""
+        keys = [column.key for column in self.columns]
+        return [
+            {
+                key: value._asdict() if isinstance(value, Percentiles) else value
+                for key, value in zip(keys, row, strict=True)
+            }
+            for row in self.rows
+        ]
+
+
+def cell(unit: Unit, value: Any) -> str:
+    """Return the text of a value."""
+    if value is None:
+        return "-"
+    match unit:
+        case Unit.COUNT:
+            return f"{value:,}"
+        case Unit.PERCENT:
+            return f"{100 * value:.1f}"
+        case Unit.MARGIN:
+            return f"±{100 * value:.1f}"
+        case Unit.CHANGE:
+            return f"{100 * value:+.1f}"
+        case _:
+            return str(value)

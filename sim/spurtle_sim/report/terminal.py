@@ -1,0 +1,68 @@
+"""Report as text of at most 100 columns. On a terminal, titles are bold."""
+
+import textwrap
+from collections.abc import Iterator
+
+from .summary import ReportContents
+from .tables import ReportTable, Unit, cell
+
+__all__ = ["COLUMNS", "highlights", "report_lines"]
+
+COLUMNS = 100
+"""Width of the report."""
+
+_GAP = "  "
+_HIGHLIGHTS = 10
+_FEWEST_ROWS = 3  # of the table in the highlights
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+
+
+def report_lines(contents: ReportContents, *, bold: bool = False) -> Iterator[str]:
+    """Yield the lines of a report. `bold` makes titles bold, with escape sequences of terminals."""
+
+    def title(text: str) -> str:
+        short = _shortened(text, COLUMNS)
+        return f"{_BOLD}{short}{_PLAIN}" if bold else short
+
+    yield title(contents.title)
+    for sentence in contents.recording:
+        yield from textwrap.wrap(sentence, COLUMNS)
+    if contents.findings:
+        yield from ("", title("Findings"))
+        yield from _findings(contents.findings)
+    for table in contents.tables:
+        yield from ("", title(table.title))
+        if table.note:
+            yield from textwrap.wrap(table.note, COLUMNS)
+        yield from _table(table)
+
+
+def highlights(contents: ReportContents) -> list[str]:
+    """Return the most important lines of a report: a line for each finding, then the most expensive lines."""
+    found = [textwrap.shorten(f"* {sentence}", COLUMNS, placeholder=" ...") for sentence in contents.findings]
+    found = found[: _HIGHLIGHTS - _FEWEST_ROWS - 1]
+    return [*found, *list(_table(contents.table("lines")))[: _HIGHLIGHTS - len(found)]]
+
+
+def _findings(sentences: list[str]) -> Iterator[str]:
+    for sentence in sentences:
+        yield from textwrap.wrap(sentence, COLUMNS, initial_indent="* ", subsequent_indent="  ")
+
+
+def _table(table: ReportTable) -> Iterator[str]:
+    """Yield the heading and the rows of a table. Numbers are aligned to the right, and the name is last."""
+    *columns, name = table.columns
+    rows = [[cell(column.unit, value) for column, value in zip(table.columns, row, strict=True)] for row in table.rows]
+    heading = [column.heading for column in table.columns]
+    used = [n for n in range(len(columns)) if any(row[n] != "-" for row in rows)]
+    widths = {n: max(len(row[n]) for row in [heading, *rows]) for n in used}
+    remaining = COLUMNS - sum(widths.values()) - len(_GAP) * len(used)
+    assert name.unit is Unit.TEXT
+    for row in [heading, *rows]:
+        yield _GAP.join([*(row[n].rjust(widths[n]) for n in used), _shortened(row[-1], remaining)]).rstrip()
+
+
+def _shortened(text: str, width: int) -> str:
+    """Return the text without what does not fit, and without control characters."""
+    plain = "".join(char if char.isprintable() else "?" for char in text)
+    return plain if len(plain) <= width else f"{plain[: width - 3]}..."

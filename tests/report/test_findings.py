@@ -1,0 +1,99 @@
+"""`spurtle profile` and `spurtle report` on a program with three planted problems, as a user runs them."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from spurtle_sim.cli import main
+from spurtle_sim.report.reading import Profile, read_profile
+from spurtle_sim.report.summary import build_report
+from tests.support.cross_compiler import needs_compiler
+from tests.support.paths import ROOT
+
+PLANTED = ROOT / "examples" / "planted"
+EXECUTABLE = PLANTED / "planted.elf"
+
+
+def line_with(text: str) -> int:
+    """Return the number of the only line of the source that contains `text`."""
+    [number] = [n for n, line in enumerate((PLANTED / "planted.c").read_text().splitlines(), 1) if text in line]
+    return number
+
+
+def read(path: Path) -> Profile:
+    return read_profile(str(path), path.read_bytes(), None)
+
+
+def test_the_three_problems_are_found_with_their_lines(profiled: Path) -> None:
+    found = build_report(read(profiled)).findings
+    structure, stride, branch = (
+        f"total_mass planted.c:{line_with('.mass;')}: 100 % of its loads miss",
+        f"first_column planted.c:{line_with('volatile unsigned char')}: 100 % of its loads miss",
+        f"count_odd planted.c:{line_with('seed) & 1')}: ",
+    )
+    assert [sum(sentence.startswith(name) for sentence in found) for name in (structure, stride, branch)] == [1, 1, 1]
+    text = dict(zip((structure, stride, branch), found, strict=True))
+    assert "1 of the 8 words of each cache line of particles" in text[structure]
+    assert "12 cache lines of grid. The addresses differ by multiples of 16,384 bytes" in text[stride]
+    assert re.search(r": [45]\d % of its branches are mispredicted", text[branch])
+
+
+def test_a_profile_ends_with_the_most_important_lines(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], profiled: Path
+) -> None:
+    _ = profiled  # compiled
+    assert main(["profile", "--jitter", "-o", str(tmp_path / "perf.data"), str(EXECUTABLE)]) == 0
+    last = capfd.readouterr().err.splitlines()[-10:]
+    assert [line[:2] for line in last[:4]] == ["* ", "* ", "* ", "sa"]
+    assert all(len(line) <= 100 for line in last)
+
+
+def test_shares_are_those_of_the_exact_counts(profiled: Path) -> None:
+    rows = build_report(read(profiled)).table("lines").objects()
+    assert sum(abs(row["share"] - row["exact"]) <= row["margin"] for row in rows) >= len(rows) - 1
+    functions = build_report(read(profiled), limit=None).table("functions").objects()
+    assert sum(row["exact"] for row in functions) == pytest.approx(1, abs=1e-4)  # _start has no sample
+
+
+def test_text_has_100_columns_and_no_escape_sequences(profiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(profiled)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "\x1b" not in "".join(lines)
+    assert {"Findings", "Functions", "Lines by cycles", "Memory by variable", "Branches by mispredictions"} <= {*lines}
+
+
+def test_exact_counts_of_another_profile_are_not_used(profiled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "perf.data"
+    file.write_bytes(profiled.read_bytes())
+    absent = build_report(read(file))
+    assert f"{file}.exact.json is absent: no exact shares." in absent.recording
+    assert all(row["exact"] is None for row in absent.table("lines").objects())
+    exact = json.loads(Path(f"{profiled}.exact.json").read_text())
+    for content, reason in (
+        (json.dumps({**exact, "sha256": "0" * 64}), "belongs to another profile (other hash)"),
+        (json.dumps({**exact, "format": 2}), "has format 2, not 1"),
+        ("{", "is not a file of exact counts"),
+        ("[]", "is not a file of exact counts"),
+    ):
+        Path(f"{file}.exact.json").write_text(content)
+        assert f"{file}.exact.json {reason}: no exact shares." in build_report(read(file)).recording
+
+
+@pytest.mark.full
+def test_exact_counts_are_not_shown_with_a_filter(profiled: Path, tmp_path: Path) -> None:
+    _ = profiled  # compiled
+    file = tmp_path / "perf.data"
+    assert main(["profile", "--filter", "load_filter=1,min_latency=10", "-o", str(file), str(EXECUTABLE)]) == 0
+    recording = build_report(read(file)).recording
+    assert "filter load_filter=1,min_latency=10" in recording[0]
+    assert "The exact counts are of all operations, and the samples are filtered: no exact shares." in recording
+
+
+@needs_compiler
+def test_the_executable_rebuilds_byte_for_byte(tmp_path: Path) -> None:
+    subprocess.run(["make", "-s", "-C", str(PLANTED), f"OUT={tmp_path}"], check=True)
+    assert (tmp_path / "planted.elf").read_bytes() == EXECUTABLE.read_bytes()

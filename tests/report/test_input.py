@@ -1,0 +1,124 @@
+"""Files that `spurtle report` cannot use, and files that it can use in part."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from spurtle_sim.cli import main
+from spurtle_sim.perf.events import NOTHING_LOST, Aux, process_events
+from spurtle_sim.perf.format import AuxFlag
+from spurtle_sim.perf.process import Mapping, Process
+from spurtle_sim.perf.writer import Recording, content
+from tests.support.paths import ROOT
+from tests.support.perf_records import PID, branch, load
+from tests.support.seeds import SEED
+from tests.support.tiers import tiers
+
+CODE = Mapping(0x40_0000, 0x2000, 0, 5, "/nowhere/program")
+PROCESS = Process(Path("/nowhere/program"), ["program"], PID, (CODE,))
+
+
+def recording(*data: bytes, flags: AuxFlag = NOTHING_LOST) -> bytes:
+    """Return a recording with the records of several CPUs."""
+    aux = [Aux(time=100, pid=PID, tid=PID, cpu=cpu, data=each, flags=flags) for cpu, each in enumerate(data)]
+    return content(Recording(argv=["program"], events=process_events(PROCESS, aux, end=400), midr=0x410F_D0C1))
+
+
+LOADS = [load(0x40_0000 + 4 * n, 0x41_0000 + n, 0x8000_0000, 5 + n, 10 * n + 1, 0xB) for n in range(3)]
+BRANCHES = [branch(0x40_1000, 0x40_2000, 7, 60)] * 2
+
+
+def reported(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Return the exit status of `spurtle report`, standard output and standard error."""
+    status = main(["report", *map(str, arguments)])
+    return status, *capsys.readouterr()
+
+
+def test_records_of_several_cpus_and_losses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "perf.data"
+    flags = AuxFlag.COLLISION | AuxFlag.TRUNCATED
+    file.write_bytes(recording(b"".join(LOADS), b"".join(BRANCHES), flags=flags))
+    status, text, error = reported(capsys, file)
+    assert (status, error) == (0, "")
+    assert "5 samples." in text
+    assert "In 2 of 2 AUX records a full buffer lost data." in text
+    assert "In 2 of 2 AUX records samples were lost in collisions." in text
+    assert "/nowhere/program cannot be read as an ELF file: its functions have no names." in text
+    assert "With 5 samples the intervals are those of independent samples." in " ".join(text.split())
+    lines = [line.split() for line in text.splitlines()]
+    assert ["3", "100.0", "±28.1", "6/7/7", "1/1/1", "1/1/1", "system", "cache"] in lines
+    assert ["2", "2", "100.0", "100.0", "[program]+0x1000"] in lines
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is not a perf.data file; the contents of a Profiling Buffer need --config"),
+        (b"PERFILE2", "the header of the perf.data file must have 104 bytes, and it is cut off"),
+        (content(Recording(argv=["x"], events=[])), "must hold AUX data of Arm SPE, and it holds none"),
+        (recording(bytes(64)), "must contain complete records of Arm SPE with a PC, and it contains none"),
+        (recording(b"\xff" * 64), "must contain complete records of Arm SPE with a PC, and it contains none"),
+    ],
+)
+def test_unusable_files(data: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_bytes(data)
+    status, text, error = reported(capsys, tmp_path / "file")
+    assert (status, text) == (2, "")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_file_that_is_absent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reported(capsys, tmp_path / "no") == (
+        2,
+        "",
+        f"spurtle: cannot read {tmp_path}/no: No such file or directory\n",
+    )
+    assert "reads a file, not standard input" in reported(capsys, "-")[2]
+
+
+def test_a_truncated_file_is_reported_in_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = recording(b"".join(LOADS), b"".join(BRANCHES))
+    (tmp_path / "file").write_bytes(data[: data.index(BRANCHES[0]) + 70])
+    status, text, _ = reported(capsys, tmp_path / "file")
+    assert status == 0
+    assert "4 samples." in text
+    assert "Buffer 1 must have 128 bytes, and the file ends after 70 of them." in text
+    assert "1 incomplete records were skipped" not in text or "0 records have problems" in text
+
+
+def test_raw_buffers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "raw").write_bytes(b"".join(LOADS) + bytes(5))
+    status, text, _ = reported(capsys, "--config", "neoverse_n1", tmp_path / "raw")
+    assert status == 0
+    assert "3 samples." in text
+    assert "system cache" in text  # the data source of Neoverse N1
+    assert "Raw buffers have no exact counts" in text
+
+
+@pytest.mark.parametrize("count", tiers(fast=[60], long=[3_000]))
+def test_corrupt_files_are_reported_in_sentences(
+    count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Corrupt and truncated files are reported in sentences, and none of them is about an internal error."""
+    random = Random(SEED)
+    program = ROOT / "examples" / "planted" / "planted.elf"
+    code = Mapping(0x40_0000, 0x2000, 0, 5, str(program))
+    process = Process(program, ["program"], PID, (code,))
+    aux = [Aux(time=100, pid=PID, tid=PID, data=b"".join(LOADS + BRANCHES) * 10, flags=AuxFlag.COLLISION)]
+    complete = content(Recording(argv=["program"], events=process_events(process, aux, end=400), midr=0x410F_D0C1))
+    file = tmp_path / "perf.data"
+    statuses: set[int] = set()
+    for _ in range(count):
+        data = bytearray(complete)
+        for _ in range(random.choice((1, 3, 30))):
+            width = random.choice((1, 2, 8))
+            offset = random.randrange(8, len(data) - width)
+            data[offset : offset + width] = random.choice((random.randbytes(width), b"\xff" * width, bytes(width)))
+        file.write_bytes(data[: random.choice((len(data), random.randrange(len(data))))])
+        status, _, error = reported(capsys, file)
+        statuses.add(status)
+        assert status in (0, 2) and error.count("\n") == (status == 2), error
+        assert "internal error" not in error, error
+    assert statuses == {0, 2}
