@@ -41,7 +41,7 @@ WRITES = range(ARRIVES - 3, ARRIVES + 32)
 PACES = [{"late": 3}, {"stalls": (True, True, False), "late": 1}]
 
 
-@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], full=PACES), ids=str)
+@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], long=PACES), ids=str)
 def test_a_new_pointer_in_any_cycle(bench: BufferBench, pace: dict[str, Any]) -> None:
     new = BASE + PAGE
     outcomes = set()
@@ -75,7 +75,7 @@ HALTS = {
 }
 
 
-@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], full=PACES), ids=str)
+@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], long=PACES), ids=str)
 @pytest.mark.parametrize("halt", tiers(fast=["disable", "a new owner"], full=HALTS))
 def test_a_halt_in_any_cycle(bench: BufferBench, halt: str, pace: dict[str, Any]) -> None:
     register, off, on = HALTS[halt]
@@ -142,7 +142,7 @@ def around(bench: BufferBench, pace: dict[str, Any], pointer: int = BASE) -> ran
 
 
 @pytest.mark.parametrize("change", tiers(fast=["stop", "collision"], full=CHANGES))
-@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], full=PACES), ids=str)
+@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], long=PACES), ids=str)
 def test_a_fault_and_another_event_in_any_cycle(bench: BufferBench, pace: dict[str, Any], change: str) -> None:
     """The fault is reported unless the event prevents it. `Driver` compares each cycle with the reference."""
     config = bench.config

@@ -220,7 +220,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "config"), tiers(full=WRONG), ids=lambda case: getattr(case, "__name__", ""))
+@pytest.mark.parametrize(
+    ("wrong", "config"), tiers(full=WRONG[::3], long=WRONG), ids=lambda case: getattr(case, "__name__", "")
+)
 def test_wrong_register_accesses_fail(wrong: type[RegisterAccess], config: SPUConfig) -> None:
     assert proofs.prove(config, transition(wrong(config))).result is Result.FAIL
 
@@ -340,7 +342,9 @@ WRONG_FILES = [
 
 
 @pytest.mark.parametrize(
-    ("wrong", "config"), tiers(fast=WRONG_FILES[:1], full=WRONG_FILES), ids=lambda case: getattr(case, "__name__", "")
+    ("wrong", "config"),
+    tiers(fast=WRONG_FILES[:1], full=WRONG_FILES[1::2], long=WRONG_FILES),
+    ids=lambda case: getattr(case, "__name__", ""),
 )
 def test_wrong_register_files_fail(wrong: type[RegisterFile], config: SPUConfig) -> None:
     assert proofs.prove_performed(config, transition(wrong(config))).result is Result.FAIL
