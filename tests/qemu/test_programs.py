@@ -269,7 +269,7 @@ def test_scripts(qemu: Qemu, tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
         "spurtle: /bin/echo is not an AArch64 program: it runs on the host, and is not profiled"
     ]
     names = Counter(event.name for event in events(batches, Comm) if isinstance(event, Comm))
-    # Each of the three scripts has its interpreter and one `cat`. The last `cat` is that of the command.
+    # Each of the three scripts has its interpreter and one `cat`. The command has one more `cat`.
     assert names == {"busybox": 7}
 
 
