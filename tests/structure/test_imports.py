@@ -82,7 +82,8 @@ EMULATORS = {"capstone", "unicorn"}
 THIRD_PARTY = {
     "amaranth": {"spurtle.interface", "spurtle.gateware", "spurtle.shell", "spurtle.export", "spurtle_sim.cosim"},
     **{name: {"spurtle_sim.emulator"} for name in EMULATORS},
-    "pyarrow": {"spurtle_sim.trace"},
+    "pyarrow": {"spurtle_sim.trace", "spurtle_sim.report"},
+    "matplotlib": {"spurtle_sim.report"},
 }
 """The packages that may import each third-party package that takes long to load."""
 

@@ -69,8 +69,7 @@ def run_profile(
     window : Window
         Part that is profiled, and end of the run. The default is the complete run.
     output : str
-        Name of the perf.data file. The raw buffer is written to `{output}.spe`, and exact counts to
-        `{output}.exact.json`. In Discard mode no file is written.
+        Name of the perf.data file, of which `outputs` derives those of the others. In Discard mode there are none.
     extra : ExtraFiles
         Files for timed operations and waveforms. The default is none.
     check : bool
