@@ -69,7 +69,7 @@ def run_profile(
     window : Window
         Part that is profiled, and end of the run. The default is the complete run.
     output : str
-        Name of the perf.data file, of which `outputs` derives those of the others. In Discard mode there are none.
+        Name of the perf.data file; `outputs` derives the names of the others from it. Discard mode writes no file.
     extra : ExtraFiles
         Files for timed operations and waveforms. The default is none.
     check : bool

@@ -77,10 +77,11 @@ class CoreInputs(State):
         ):
             self.coverage[f"new owner, {what}"] += bool(present)
         if self.now < self.settled_from:
-            # The buffer reports full one cycle later; if a record is pending, after its last beat has been dropped.
-            self.settled_from += 1
+            # The buffer compares the pointer with the limit again; if a record is pending, after its last beat has been
+            # dropped.
+            self.settled_from = self.now + self.settling + 1
             if self.waiting:
-                self.settled_from = self.now + self.longest_drop + self.settling + 1
+                self.settled_from += self.longest_drop
 
     def drive_flights(self) -> Flight | None:
         """Drive the reports on operations in flight, random ones for free slots. Return the operation that finishes."""
