@@ -10,8 +10,8 @@ READY := $(VENV)/.ready
 LOCK := requirements.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help verilog test test-full test-long soak formal profile bench bench-sim bench-records mutants board boards \
-	lint docs update clean
+.PHONY: help verilog test test-full test-long soak formal profile qemu bench bench-sim bench-records mutants board \
+	boards lint docs update clean
 
 help:
 	@echo 'make verilog        Verilog and accompanying files of each configuration, in build/verilog'
@@ -20,6 +20,7 @@ help:
 	@echo 'make test-long      tests of the long tier with fresh seeds, for TIME=60m; PUBLISH=1 writes into docs'
 	@echo 'make soak           a million random records of each configuration; options CONFIG=name, RECORDS=n, SEED=n'
 	@echo 'make profile        profiles of the workloads on the RTL, as perf.data files in build/profile'
+	@echo 'make qemu           QEMU 10 with plugins for spurtle profile, in the cache of the user; about three minutes'
 	@echo 'make formal         proofs; report in build/formal'
 	@echo 'make mutants        mutation test: the fast tests must detect faults in the code; options SEED=n, COUNT=n'
 	@echo 'make bench          area and clock frequency on ECP5 and iCE40 HX8K; table in build/bench'
@@ -69,6 +70,9 @@ profile: $(READY)
 		perf report -i build/profile/$$workload.data --itrace=i1i --stdio -F overhead,symbol 2>build/profile/perf.log \
 			| grep '^ .*%' || { cat build/profile/perf.log >&2; exit 1; }; \
 	done
+
+qemu:
+	@.ci/qemu
 
 formal: $(READY)
 	@$(BIN)/python -m formal

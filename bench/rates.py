@@ -14,8 +14,8 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.run import run_profile
+from spurtle_sim.timing.core import read_core
 from spurtle_sim.timing.model import TimingModel
-from spurtle_sim.timing.parameters import Parameters
 
 from . import stimulus
 from .cxxrtl import CXXRTLPlayer
@@ -157,7 +157,7 @@ def timing_model(name: str, program: Program, operations: Sequence[NDArray[np.vo
     """Return the benchmark of `TimingModel.run` alone, on the operations of a program."""
 
     def prepare() -> Callable[[], int]:
-        model = TimingModel(program.instructions, Parameters(ops_per_cycle=PROFILED.ops_per_cycle))
+        model = TimingModel(program.instructions, read_core().for_lanes(PROFILED.ops_per_cycle))
         return lambda: sum(len(model.run(batch)) for batch in operations)
 
     return Benchmark("timing model", name, "operations", prepare)

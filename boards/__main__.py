@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spurtle.support.errors import UserError
+from spurtle.support.files import check_folder
 
 from .board import BOARDS, Board, find
 from .build import BuildError, BuildResult, bitstream_path, build, write_plan
@@ -37,8 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "-o",
         dest="output",
-        type=Path,
-        default=Path("build/boards"),
+        default="build/boards",
         metavar="FOLDER",
         help="folder that contains one folder for each board; default: build/boards",
     )
@@ -49,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not chosen:
             for board in BOARDS.values():
                 print(f"{board.name:<16}{board.title}")
-        builds = {board.name: built for board in chosen if (built := _build(board, options.output))}
+        check_folder(options.output)
+        output = Path(options.output)
+        builds = {board.name: built for board in chosen if (built := _build(board, output))}
         if len(builds) > 1:
             print(table(builds))
         if options.publish:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spurtle.config import SPUConfig
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle_sim.perf.process import Process
-from spurtle_sim.timing.parameters import Parameters
+from spurtle_sim.timing.core import read_core
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
 __all__ = ["CONSTANT_COLUMNS", "PackedExcerpt", "excerpt", "gaps", "pack", "repeat", "workload_process"]
@@ -25,7 +25,7 @@ calls: 256 operations contain eight of them, and the code of `main` between them
 as that.
 """
 
-_GAP_OF_REPEAT = Parameters.redirect
+_GAP_OF_REPEAT = read_core().parameters.redirect
 """Cycles from the last operation of the excerpt to the first one of the next pass: those of a mispredicted branch."""
 
 CONSTANT_COLUMNS = 2
@@ -36,9 +36,8 @@ def workload_process() -> Process:
     """Return the process that executes the workload."""
     # Imported here because it loads the emulator, which the gateware does not need.
     from spurtle_sim.emulator.program import Program
-    from spurtle_sim.profile.run import process_of
 
-    return process_of(Program(_PROGRAM))
+    return Program(_PROGRAM).process
 
 
 def excerpt(config: SPUConfig, operations: int) -> NDArray[np.void]:
@@ -60,7 +59,7 @@ def excerpt(config: SPUConfig, operations: int) -> NDArray[np.void]:
     from spurtle_sim.timing.model import TimingModel
 
     program = Program(_PROGRAM)
-    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
+    timing_model = TimingModel(program.instructions, read_core().for_lanes(config.ops_per_cycle))
     entry = next(address for address, name in program.image.functions if name == _FUNCTION)
     running = program.run()
     rows = np.zeros(0, TIMED_OPERATION)

@@ -12,6 +12,7 @@ from pathlib import Path
 from amaranth.lib import wiring
 
 from docs.commands import command, summary
+from docs.cores import core_parameters, core_values, summaries
 from docs.markdown import marked_names, table, with_marked
 from docs.register_pages import REGISTERS, listed
 from docs.register_pages import page as register_page
@@ -132,6 +133,9 @@ MAKERS: Mapping[str, Callable[..., str]] = {
     "command": command,
     "commands": summary,
     "configurations": configurations,
+    "core-parameters": core_parameters,
+    "core-values": core_values,
+    "cores": summaries,
     "events": events,
     "excerpt": excerpt,
     "members": members,

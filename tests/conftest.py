@@ -51,6 +51,14 @@ def perf(request: pytest.FixtureRequest) -> Perf:
     return require_perf(request.param)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_qemu() -> Iterator[None]:
+    """Let Unicorn execute programs on each machine. Tests with QEMU name it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPURTLE_QEMU", "")
+        yield
+
+
 def pytest_report_header() -> str:
     return f"seed: {SEED} (SPURTLE_SEED in the environment sets another)"
 

@@ -77,6 +77,7 @@ class Cells(wiring.Component):
         return m
 
 
+@pytest.mark.full
 def test_mapped_memory_and_multiplier_are_counted(tmp_path: Path) -> None:
     circuit = Circuit("cells", ANY, elaborate(Cells()), elaborate(Harness(Cells())))
     cells = measure(circuit, ECP5, tmp_path / "ecp5", 0).area.cells

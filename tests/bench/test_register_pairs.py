@@ -103,6 +103,7 @@ def test_name_of_an_element_is_kept() -> None:
     assert register_name("order.storage[0]_SB_DFFE_Q") == "order.storage[0]"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
 def test_slowest_pair_is_the_critical_path(device: Device, tmp_path: Path) -> None:
     """The delays of nextpnr's report and those in its SDF file are equal."""

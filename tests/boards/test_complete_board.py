@@ -102,6 +102,7 @@ def test_first_profile_after_reset(board: Board, link: Link) -> None:
     assert [name for name, _ in sampled.most_common(2)] == ["crc", "multiply"]
 
 
+@pytest.mark.full
 def test_no_record_is_lost_on_a_noisy_line(board: Board, simulation: Simulation) -> None:
     """Damaged frames are fetched again until all are intact."""
     link = Link(NoisyPort(open_port(simulation.port, board.baud), Noise(SEED, lost=4, corrupted=4)), timeout=0.5)
@@ -351,6 +352,7 @@ def test_invalid_numbers_are_refused(value: str, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err.startswith("boards.host: --records must be a number of at least 1, not ")
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_the_simulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     enter = Simulation.__enter__

@@ -24,7 +24,7 @@ from spurtle_sim.cosim.pack import pe_members
 from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.model.pe import PEState
-from spurtle_sim.timing.parameters import Parameters
+from spurtle_sim.timing.core import read_core
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from spurtle_sim.trace.instruction import FACT
 from tests.support.seeds import SEED
@@ -305,7 +305,7 @@ def test_repeat_concatenates_passes(excerpts: dict[str, NDArray[np.void]]) -> No
     assert len(repeated) == 3 * len(rows)
     distances = np.diff(repeated["dispatch"])
     assert np.array_equal(np.append(distances, distances[len(rows) - 1]), np.tile(gaps(rows), 3))
-    assert distances[len(rows) - 1] == Parameters().redirect
+    assert distances[len(rows) - 1] == read_core().parameters.redirect
     for name in {*(TIMED_OPERATION.names or ())} - {"dispatch"}:
         assert np.array_equal(repeated[name], np.tile(rows[name], 3))
 

@@ -120,6 +120,7 @@ def test_wrong_bit_is_found_even_if_the_reference_model_has_it(monkeypatch: pyte
 # The command.
 
 
+@pytest.mark.full
 def test_main_compares_in_chunks_and_reports(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

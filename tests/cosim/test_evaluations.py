@@ -115,7 +115,7 @@ def access(table: Table, row: NDArray[np.uint32], register: Register, value: int
         ]
 
 
-@pytest.mark.parametrize("name", tiers(fast=["minimal"], long=["v1p4", "neoverse_n1", "arm_model"]))
+@pytest.mark.parametrize("name", tiers(full=["minimal"], long=["v1p4", "neoverse_n1", "arm_model"]))
 def test_one_evaluation_equals_two(name: str) -> None:
     """Outputs that are read before the edge do not depend on the inputs of the cycle. All outputs are equal."""
     config = CONFIGS[name]

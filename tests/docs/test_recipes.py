@@ -79,12 +79,11 @@ def test_an_archive_has_the_executable(tmp_path: Path):
     from spurtle_sim.perf.events import process_events
     from spurtle_sim.perf.writer import Recording
     from spurtle_sim.profile import outputs
-    from spurtle_sim.profile.run import process_of
     from tests.support.elf import write_with_build_id
     from tests.support.perf_records import branch
 
     write_with_build_id(WORKLOADS / "sort.elf", tmp_path / "program", bytes(range(20)))
-    process = process_of(Program(tmp_path / "program"))
+    process = Program(tmp_path / "program").process
     aux = outputs.aux_event(process.pid, branch(0x40_0300, 0x40_0310, 2, 5))
     outputs.write(tmp_path / "perf.data", Recording(argv=process.argv, events=process_events(process, [aux])))
     reader = Reader(tmp_path, require_perf("6.1").path)

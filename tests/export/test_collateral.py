@@ -224,7 +224,7 @@ def test_each_file_is_the_same_in_each_process(tmp_path: Path) -> None:
     assert written == product("minimal", NO_SHELL)
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_options_are_in_names_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All are in one folder: no file is overwritten, and one design can contain several modules."""
     shells = [[], ["--shell", "axi4", "--outstanding", "4"]]
@@ -342,7 +342,7 @@ def test_lint_target_of_a_core(folder: Path, fusesoc: Fusesoc, name: str, shell:
     assert "%Warning" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("target", tiers(fast=["default", "lint"], long=["sim"]))
+@pytest.mark.parametrize("target", tiers(fast=["lint"], full=["default"], long=["sim"]))
 def test_fusesoc_runs_verilator(fusesoc: Fusesoc, target: str) -> None:
     """The default target uses the older tool API, the others the flow API."""
     done = fusesoc("--target", target, "example:soc:top")

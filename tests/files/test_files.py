@@ -89,6 +89,12 @@ def test_a_special_file_is_not_replaced(make: Callable[[Path], Path], tmp_path: 
     assert names_in(tmp_path) == {special.name, "link"}
 
 
+@pytest.mark.parametrize("check", [check_folder, check_stream, lambda name: check_files([name])])
+def test_an_empty_name_is_not_the_current_folder(check: Callable[[str], None]) -> None:
+    with pytest.raises(UserError, match="the name of an output must not be empty"):
+        check("")
+
+
 def test_a_device_takes_a_stream(tmp_path: Path) -> None:
     special = device(tmp_path)
     check_stream(special)
@@ -165,7 +171,6 @@ def test_invalid_names(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for name, reason in (
-        ("", "it is a directory"),
         (loop, "Too many levels of symbolic links"),
         (file / "x", "Not a directory"),
         (tmp_path / ("x" * 300), "File name too long"),

@@ -41,7 +41,7 @@ WRITES = range(ARRIVES - 3, ARRIVES + 32)
 PACES = [{"late": 3}, {"stalls": (True, True, False), "late": 1}]
 
 
-@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], full=PACES), ids=str)
+@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], long=PACES), ids=str)
 def test_a_new_pointer_in_any_cycle(bench: BufferBench, pace: dict[str, Any]) -> None:
     new = BASE + PAGE
     outcomes = set()
@@ -75,8 +75,8 @@ HALTS = {
 }
 
 
-@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], full=PACES), ids=str)
-@pytest.mark.parametrize("halt", HALTS)
+@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], long=PACES), ids=str)
+@pytest.mark.parametrize("halt", tiers(fast=["disable", "a new owner"], full=HALTS))
 def test_a_halt_in_any_cycle(bench: BufferBench, halt: str, pace: dict[str, Any]) -> None:
     register, off, on = HALTS[halt]
     drops = halt != "the same limit" and (halt != "discard" or bench.config.discard_mode)
@@ -141,8 +141,8 @@ def around(bench: BufferBench, pace: dict[str, Any], pointer: int = BASE) -> ran
     return range(driver.first_beat_at - begin - 2, max(driver.done_at, driver.full_at) - begin + 4)
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], full=PACES), ids=str)
+@pytest.mark.parametrize("change", tiers(fast=["stop", "collision"], full=CHANGES))
+@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], long=PACES), ids=str)
 def test_a_fault_and_another_event_in_any_cycle(bench: BufferBench, pace: dict[str, Any], change: str) -> None:
     """The fault is reported unless the event prevents it. `Driver` compares each cycle with the reference."""
     config = bench.config

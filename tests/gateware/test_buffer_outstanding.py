@@ -10,17 +10,23 @@ from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle_sim.model.buffer import FaultKind
 from tests.support.buffer_bench import BASE, FULL, PAGE, STOPPED, BufferBench, Driver, InjectedFault, enable
 from tests.support.seeds import SEED
-from tests.support.tiers import configurations, tiers
+from tests.support.tiers import tiers
 
-CONFIGURATIONS = {**{name: FOR_BLOCKS[name] for name in ("v1p4", "unnamed", "unnamed_packed")}, **OUTSTANDING}
+CONFIGURATIONS = {**FOR_BLOCKS, **OUTSTANDING}
 LIMIT = BASE + 2 * PAGE
 
 
 @pytest.fixture(
-    scope="module", params=configurations(CONFIGURATIONS, fast=["outstanding_packed", "outstanding_one_beat"])
+    scope="module",
+    params=tiers(
+        fast=["outstanding_packed", "outstanding_one_beat"],
+        full=["v1p4", "unnamed_packed", *OUTSTANDING],
+        # Records of 27 beats.
+        long=["unnamed"],
+    ),
 )
 def bench(request: pytest.FixtureRequest) -> BufferBench:
-    return BufferBench(request.param)
+    return BufferBench(CONFIGURATIONS[request.param])
 
 
 def beats(bench: BufferBench) -> int:
@@ -80,18 +86,20 @@ CHANGES: dict[str, dict[str, Any]] = {
     "a new owner": {"new_owner": True},
     "abort": {"abort": True},
 }
-SOME_CYCLES = [(change, 16) for change in CHANGES]
+SHORT = 9
+"""Number of beats of all records up to which each cycle is tried in each tier."""
+SOME_CYCLES = [(change, 8) for change in CHANGES]
 EVERY_CYCLE = [(change, 1000) for change in CHANGES]
 
 
 @pytest.mark.parametrize("stalls", tiers(fast=[[False]], full=[[False, True, True]]), ids=str)
 @pytest.mark.parametrize(
-    ("change", "at_most"), tiers(fast=[("another pointer", 16)], full=SOME_CYCLES, long=EVERY_CYCLE)
+    ("change", "at_most"), tiers(fast=[("another pointer", 8)], full=SOME_CYCLES, long=EVERY_CYCLE)
 )
 def test_a_change_in_any_cycle(bench: BufferBench, change: str, at_most: int, stalls: list[bool]) -> None:
     """`Driver` compares each cycle with the reference. All outstanding records are abandoned together.
 
-    The full tier changes something in some of the cycles, and the long tier in each of them.
+    The full tier changes something in each cycle of short records, and the long tier also of others.
     """
     if change == "abort" and not bench.config.external_aborts:
         pytest.skip("no External aborts are reported")
@@ -100,7 +108,7 @@ def test_a_change_in_any_cycle(bench: BufferBench, change: str, at_most: int, st
     outcomes = set()
 
     end = (1 + len(stalls)) * length + 8
-    for cycle in range(0, end, -(-end // at_most)):
+    for cycle in range(0, end, -(-end // at_most) if length > SHORT else 1):
 
         async def scenario(driver: Driver, cycle: int = cycle) -> None:
             await driver.start(BASE, LIMIT)

@@ -128,7 +128,7 @@ class ControlBench(Bench):
         self.coverage["offset", None if time is None else offset_name(pe, offset)] += 1
 
 
-@pytest.mark.parametrize("config", configurations({config.name: config for config in CONFIGS}))
+@pytest.mark.parametrize("config", configurations({config.name: config for config in CONFIGS}, fast=["v1p4"]))
 def test_like_the_reference(config: SPUConfig) -> None:
     bench = ControlBench(config)
 

@@ -81,6 +81,7 @@ class RecordPathBench(Bench):
         return valid, last, data, units if last and end is not beat.valid else 0, accepted
 
 
+@pytest.mark.full
 def test_every_choice_is_drawn() -> None:
     random = Random(SEED)
     drawn = [random_configuration(random) for _ in range(200)]

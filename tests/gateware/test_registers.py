@@ -73,7 +73,7 @@ class RegistersBench(Bench):
         }
 
 
-@pytest.fixture(scope="module", params=configurations(FOR_BLOCKS))
+@pytest.fixture(scope="module", params=configurations(FOR_BLOCKS, fast=["minimal", "v1p4", "everything"]))
 def bench(request: pytest.FixtureRequest) -> RegistersBench:
     return RegistersBench(request.param)
 

@@ -33,7 +33,7 @@ from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.spu import ReferenceSPU
 from tests.support.gateware import Bench, cycle
 from tests.support.seeds import SEED
-from tests.support.tiers import configurations, tiers
+from tests.support.tiers import tiers
 
 BASE = 0x40_0000
 LIMIT = BASE + 0x1000
@@ -168,7 +168,7 @@ class Driver:
         return len(records.encode(self.config, sample))
 
 
-@pytest.fixture(scope="module", params=configurations(["minimal", "kunpeng_920", "arm_model", "v1p4"]))
+@pytest.fixture(scope="module", params=tiers(fast=["minimal"], full=["v1p4"], long=["kunpeng_920", "arm_model"]))
 def run(request: pytest.FixtureRequest) -> Callable[..., None]:
     config = CONFIGS[request.param]
     dut = SPU(config)

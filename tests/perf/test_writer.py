@@ -19,7 +19,7 @@ from spurtle_sim.perf.writer import Recording, content
 from spurtle_sim.profile import outputs
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.options import Sampling, parse_filters
-from spurtle_sim.profile.run import process_of, run_profile
+from spurtle_sim.profile.run import run_profile
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from tests.support.elf import EXIT, write_elf, write_with_build_id
 from tests.support.paths import WORKLOADS
@@ -33,7 +33,7 @@ ANONYMOUS = Mapping(0x7000_0000_0000, 0x1000, 0, 3, "//anon")
 
 @pytest.fixture(scope="module")
 def process() -> Process:
-    return process_of(Program(SORT))
+    return Program(SORT).process
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ def test_a_replaced_executable_gives_no_wrong_names(perf: Perf, tmp_path: Path, 
     program = tmp_path / "program"
     identifier = bytes(range(20))
     write_with_build_id(SORT, program, identifier)
-    process = process_of(Program(program))
+    process = Program(program).process
     assert process.build_id == identifier
     file = written(tmp_path, recording(process, branch(sift, sift + 8, 2, 5)))
     listed = [line.split() for line in perf.lines("buildid-list", "-i", file)]

@@ -19,8 +19,8 @@ from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.options import Filters, Sampling, parse_filters
 from spurtle_sim.profile.run import run_profile
 from spurtle_sim.records.decode import Record, decode_records
+from spurtle_sim.timing.core import read_core
 from spurtle_sim.timing.model import TimingModel
-from spurtle_sim.timing.parameters import Parameters
 from tests.support.paths import WORKLOADS
 from tests.support.plain_filter import passes_filter
 from tests.support.tiers import tiers
@@ -81,7 +81,7 @@ def supported(config: SPUConfig, case: str) -> bool:
 def timed(name: str, lanes: int) -> tuple[Program, np.ndarray]:
     """Return a workload, and the timed operations of a part after its start, with empty caches at first."""
     program = Program(WORKLOADS / f"{name}.elf")
-    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=lanes))
+    timing_model = TimingModel(program.instructions, read_core().for_lanes(lanes))
     return program, timing_model.run(np.concatenate([*islice(program.run(), 20, 22)])[:90_000])
 
 

@@ -24,8 +24,8 @@ from spurtle_sim.profile.run import run_profile
 from spurtle_sim.records import text
 from spurtle_sim.records.checks import Monitor
 from spurtle_sim.records.decode import Record, decode_packets, decode_records
+from spurtle_sim.timing.core import read_core
 from spurtle_sim.timing.model import TimingModel
-from spurtle_sim.timing.parameters import Parameters
 from spurtle_sim.trace.instruction import FACT
 from tests.support.elf import DATA, EXIT, write_elf
 from tests.support.paths import WORKLOADS
@@ -169,7 +169,7 @@ def function_names(path: Path) -> list[tuple[int, int, str]]:
 def test_the_start_of_a_workload_equals_the_reference(name: str, jitter: bool, filters: list[str]):
     config = CONFIGS[name]
     program = Program(WORKLOADS / "chase.elf")
-    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
+    timing_model = TimingModel(program.instructions, read_core().for_lanes(config.ops_per_cycle))
     sampling = Sampling(interval=256, filters=parse_filters(config, filters), jitter=jitter, seed=5 if jitter else None)
     driver = Driver(config, sampling, context=1, check=True)
     operations = next(program.run())

@@ -221,7 +221,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(
-    ("wrong", "config"), tiers(fast=WRONG[:1], full=WRONG), ids=lambda case: getattr(case, "__name__", "")
+    ("wrong", "config"), tiers(full=WRONG[::3], long=WRONG), ids=lambda case: getattr(case, "__name__", "")
 )
 def test_wrong_register_accesses_fail(wrong: type[RegisterAccess], config: SPUConfig) -> None:
     assert proofs.prove(config, transition(wrong(config))).result is Result.FAIL
@@ -239,6 +239,7 @@ def test_a_wrong_reference_fails(outcome: Outcome, monkeypatch: pytest.MonkeyPat
     assert proofs.prove(BOTH, transition(RegisterAccess(BOTH))).result is Result.FAIL
 
 
+@pytest.mark.full
 def test_one_group_of_all_registers_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(register_access, "access_groups", lambda config: [[*config.accessors]])
     assert proofs.prove(BOTH, transition(RegisterAccess(BOTH))).result is Result.FAIL
@@ -341,12 +342,15 @@ WRONG_FILES = [
 
 
 @pytest.mark.parametrize(
-    ("wrong", "config"), tiers(fast=WRONG_FILES[:1], full=WRONG_FILES), ids=lambda case: getattr(case, "__name__", "")
+    ("wrong", "config"),
+    tiers(fast=WRONG_FILES[:1], full=WRONG_FILES[1::2], long=WRONG_FILES),
+    ids=lambda case: getattr(case, "__name__", ""),
 )
 def test_wrong_register_files_fail(wrong: type[RegisterFile], config: SPUConfig) -> None:
     assert proofs.prove_performed(config, transition(wrong(config))).result is Result.FAIL
 
 
+@pytest.mark.full
 def test_a_register_that_cannot_be_read_is_not_covered() -> None:
     class UnreadPMSIRR(RegisterFile):
         """PMSIRR_EL1 reads as zero."""
@@ -358,6 +362,7 @@ def test_a_register_that_cannot_be_read_is_not_covered() -> None:
     assert "PMSIRR_EL1" in proofs.cover_performed(BOTH, transition(UnreadPMSIRR(BOTH))).evidence
 
 
+@pytest.mark.full
 def test_an_unreachable_outcome_is_not_covered() -> None:
     class UntrappedPMSCR(RegisterAccess):
         """EL3 traps no access to PMSCR_EL1, nor to the other registers of its group."""

@@ -13,9 +13,10 @@ from spurtle.config import CONFIGS
 from spurtle.gateware import interval
 from spurtle.gateware.interval import IntervalCounter
 from spurtle.gateware.spu import SPU
+from tests.support.tiers import tiers
 
 
-@pytest.mark.parametrize("name", ["minimal", "kunpeng_920"])
+@pytest.mark.parametrize("name", tiers(fast=["minimal"], full=["kunpeng_920"]))
 def test_reset_restores_the_initial_state_of_an_spu(name: str) -> None:
     assert prove_reset(CONFIGS[name], transition(SPU(CONFIGS[name]))).result is Result.PASS
 

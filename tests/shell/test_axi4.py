@@ -20,7 +20,7 @@ from spurtle.shell.owner import RecordOwner
 from tests.support.axi_memory import PAGE, AXIMemory, Record, random_record
 from tests.support.gateware import Bench, cycle
 from tests.support.seeds import SEED
-from tests.support.tiers import configurations
+from tests.support.tiers import configurations, tiers
 
 LONGEST_BURST = 256
 SYNCHRONOUS = 0b010000
@@ -180,7 +180,7 @@ def check_outcome(config: SPUConfig, records: list[Record], memory: AXIMemory, a
     assert all(octet == optional[address] for address, octet in memory.octets.items() if address in optional)
 
 
-@pytest.mark.parametrize("outstanding", [1, 2, 4])
+@pytest.mark.parametrize("outstanding", tiers(fast=[1], full=[4], long=[2]))
 @pytest.mark.parametrize("name", configurations([*CONFIGURATIONS]))
 def test_written_records_are_in_memory(name: str, outstanding: int) -> None:
     """Memory stalls, responds late and fails. Faults are precise, and nothing is written after their report."""

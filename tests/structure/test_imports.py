@@ -47,14 +47,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spurtle_sim.emulator": {
         *("spurtle.support", "spurtle_sim.native", "spurtle_sim.perf", "spurtle_sim.trace"),
     },
-    "spurtle_sim.timing": {"spurtle.arch", "spurtle_sim.native", "spurtle_sim.trace"},
+    "spurtle_sim.qemu": {
+        *("spurtle.support", "spurtle_sim.emulator", "spurtle_sim.native", "spurtle_sim.perf", "spurtle_sim.trace"),
+    },
+    "spurtle_sim.timing": {"spurtle.arch", "spurtle.support", "spurtle_sim.native", "spurtle_sim.trace"},
     "spurtle_sim.cosim": MODEL
     | {"spurtle.interface", "spurtle.gateware", "spurtle.export"}
     | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace"},
     "spurtle_sim.report": MODEL | {"spurtle_sim.perf", "spurtle_sim.records"},
     "spurtle_sim.profile": MODEL
     | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace", "spurtle_sim.perf", "spurtle_sim.records"}
-    | {"spurtle_sim.cosim", "spurtle_sim.emulator", "spurtle_sim.timing", "spurtle_sim.report"},
+    | {"spurtle_sim.cosim", "spurtle_sim.emulator", "spurtle_sim.qemu", "spurtle_sim.timing", "spurtle_sim.report"},
     "spurtle_sim": {"spurtle.support", "spurtle_sim.perf", "spurtle_sim.records", "spurtle_sim.profile"},
     "spurtle_sim.cli": MODEL
     | {
@@ -64,6 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "spurtle_sim.model",
         "spurtle_sim.perf",
         "spurtle_sim.profile",
+        "spurtle_sim.timing",
     }
     | {"spurtle_sim.records", "spurtle_sim.report"},
 }
@@ -78,11 +82,12 @@ EMULATORS = {"capstone", "unicorn"}
 THIRD_PARTY = {
     "amaranth": {"spurtle.interface", "spurtle.gateware", "spurtle.shell", "spurtle.export", "spurtle_sim.cosim"},
     **{name: {"spurtle_sim.emulator"} for name in EMULATORS},
+    "pyarrow": {"spurtle_sim.trace", "spurtle_sim.report"},
 }
 """The packages that may import each third-party package that takes long to load."""
 
-WITHOUT_AMARANTH = ("model", "records", "perf", "trace", "native", "emulator", "timing", "report")
-WITHOUT_EMULATOR = ("model", "records", "perf", "trace", "native", "timing", "cosim", "cli", "report")
+WITHOUT_AMARANTH = ("model", "records", "perf", "trace", "native", "emulator", "qemu", "timing", "report")
+WITHOUT_EMULATOR = ("model", "records", "perf", "trace", "native", "qemu", "timing", "cosim", "cli", "report")
 """Packages of `spurtle_sim` that do not load Amaranth, or an emulator, when they are imported."""
 
 BOARDS = ("boards.top", "boards.softcore", "boards.build")

@@ -31,7 +31,7 @@ __all__ = [
     "enable",
 ]
 
-FEW = tiers(fast=["v1p4"], full=["minimal", "kunpeng_920"])
+FEW = tiers(fast=["v1p4"], full=["minimal"], long=["kunpeng_920"])
 ALL = configurations(["minimal", "kunpeng_920", "arm_model", "v1p4", "unnamed_packed", "unnamed"])
 """Names of configurations, as parameters of a fixture. `FEW` is for the tests that take long."""
 

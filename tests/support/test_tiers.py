@@ -50,7 +50,7 @@ def run(folder: Path, *options: str, seed: str | None = None) -> tuple[int, list
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", tiers(fast=[["-n", "1"]], full=[[]]), ids=str)
 @pytest.mark.parametrize(
     ("tier", "passed", "last"),
     [
@@ -68,12 +68,14 @@ def test_the_last_line_counts_the_tests_that_were_not_run(
     assert lines[-1] == last
 
 
+@pytest.mark.full
 def test_deselected_tests_of_the_same_tier_are_not_counted(folder: Path) -> None:
     status, lines, _ = run(folder, "-k", "cases and not 7")
     assert status == 0
     assert re.search(r" 3 passed, 4 deselected", lines[-1])
 
 
+@pytest.mark.full
 def test_the_last_tier_of_the_parameters_applies(folder: Path) -> None:
     crossed = """
 import pytest

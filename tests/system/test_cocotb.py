@@ -16,7 +16,7 @@ CYCLES = {"minimal": 10_000}
 
 LARGE = (
     "lanes5_slots8", "lanes2_slots1_ernd", "lanes1_slots3_ernd", "unnamed", "unnamed_v1p1", "unnamed_packed",
-    "lanes1_slots1_filters", "kunpeng_920", "hisilicon_mobile",
+    "lanes1_slots1_filters", "kunpeng_920", "hisilicon_mobile", "arm_model",
 )  # fmt: skip
 """Configurations that only the long tier runs: they take longest to compile or to reach the coverage goals."""
 

@@ -18,8 +18,8 @@ from spurtle_sim.cosim.faults import memory_faults
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.model.buffer import FaultKind
 from spurtle_sim.records.decode import decode_records
+from spurtle_sim.timing.core import read_core
 from spurtle_sim.timing.model import TimingModel
-from spurtle_sim.timing.parameters import Parameters
 from tests.support.cpu import Step
 from tests.support.linux_driver import library
 from tests.support.linux_driver.binding import AuxFlag, IRQReturn
@@ -77,7 +77,7 @@ def long_operations(lanes: int) -> NDArray[np.void]:
 @cache
 def workload(name: str, lanes: int) -> NDArray[np.void]:
     program = Program(WORKLOADS / f"{name}.elf")
-    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=lanes))
+    timing_model = TimingModel(program.instructions, read_core().for_lanes(lanes))
     return timing_model.run(next(program.run()))[:OPERATIONS]
 
 

@@ -77,7 +77,7 @@ def constraints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_contents_of_the_packages(packages: dict[str, Path]) -> None:
     """Wheel and sdist have the files of the two packages, the sdist also the metadata, and nothing else."""
     files = [path.relative_to(ROOT) for top in ("rtl", "sim") for path in (ROOT / top).glob("spurtle*/**/*")]
-    files = [path for path in files if path.suffix in (".py", ".json", ".cpp", ".h", ".typed")]
+    files = [path for path in files if path.suffix in (".py", ".json", ".cpp", ".h", ".toml", ".typed")]
     assert len(files) > 80
     with ZipFile(packages["wheel"]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}

@@ -1,8 +1,8 @@
 """Tests of the timing model: invariants on real programs, and each mechanism on short sequences of operations."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -15,51 +15,35 @@ import pytest
 from spurtle.arch import Event
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.timing.model import TimingModel
-from spurtle_sim.timing.parameters import DataSource, Parameters
+from spurtle_sim.timing.parameters import TABLE, DataSource, Parameters
 from spurtle_sim.trace.dtypes import OPERATION
 from spurtle_sim.trace.instruction import FACT, Instruction, InstructionKind
+from tests.support.cores import core
 from tests.support.paths import WORKLOADS
 from tests.support.seeds import SEED
+from tests.support.steps import (
+    ALU,
+    ATOMIC,
+    BRANCH,
+    DMB,
+    INDEPENDENT,
+    INDEPENDENT_LOAD,
+    ISB,
+    LINE,
+    LOAD,
+    PAGE,
+    STORE,
+    events,
+    run_steps,
+)
 
-P = Parameters()
-
-ALU = Instruction(InstructionKind.INTEGER, sources=(1,), destinations=(1,))
-INDEPENDENT = Instruction(InstructionKind.INTEGER, destinations=(2,))
-LOAD = Instruction(InstructionKind.LOAD, FACT["load"], sources=(1,), destinations=(1,), traffic=8)
-INDEPENDENT_LOAD = Instruction(InstructionKind.LOAD, FACT["load"], sources=(3,), destinations=(4,), traffic=8)
-STORE = Instruction(InstructionKind.STORE, FACT["store"], sources=(1, 3), traffic=8)
-ATOMIC = Instruction(InstructionKind.ATOMIC, FACT["load"] | FACT["store"] | FACT["atomic"], (3,), (4,), traffic=16)
-BRANCH = Instruction(InstructionKind.BRANCH, FACT["branch"] | FACT["conditional"])
-ISB = Instruction(InstructionKind.SYNCHRONIZE)
-DMB = Instruction(InstructionKind.MEMORY_BARRIER)
-
-LINE, PAGE = 64, 4096
-
-
-def run_steps(steps: Sequence[tuple[Instruction, int]], parameters: Parameters = P) -> np.ndarray:
-    """Return the timing of `steps`: instructions, each with its address, or for a branch whether it is taken."""
-    instructions = {4 * index: instruction for index, (instruction, _) in enumerate(steps, 1)}
-    operations = np.zeros(len(steps), OPERATION)
-    for index, (instruction, argument) in enumerate(steps):
-        facts = instruction.facts | FACT["retired"]
-        if instruction.traffic:
-            facts |= FACT["va_valid"]
-            operations["va"][index] = argument
-        if instruction.facts & FACT["branch"] and argument:
-            facts |= FACT["taken"]
-        operations["facts"][index] = facts
-    operations["pc"] = list(instructions)
-    return TimingModel(instructions, parameters).run(operations)
-
-
-def events(row: np.void) -> set[Event]:
-    return {event for event in Event if int(row["events"]) >> event & 1}
+P = core()
 
 
 @pytest.mark.parametrize(("name", "ops_per_cycle"), [("sort", 1), ("chase", 1), ("simd", 1), ("sort", 8)])
 def test_invariants(name: str, ops_per_cycle: int) -> None:
     program = Program(WORKLOADS / f"{name}.elf")
-    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=ops_per_cycle))
+    timing_model = TimingModel(program.instructions, core(ops_per_cycle=ops_per_cycle))
     timed = np.concatenate([timing_model.run(operations) for operations in islice(program.run(), 4)])
     assert (np.diff(timed["dispatch"].astype(np.int64)) >= 0).all()
     assert np.unique(timed["dispatch"], return_counts=True)[1].max() == ops_per_cycle
@@ -88,7 +72,7 @@ def test_invariants(name: str, ops_per_cycle: int) -> None:
 @pytest.mark.parametrize("ops_per_cycle", [1, 8])
 def test_state_continues_between_calls(ops_per_cycle: int) -> None:
     complete, pieces = Program(WORKLOADS / "sort.elf"), Program(WORKLOADS / "sort.elf")
-    parameters = Parameters(ops_per_cycle=ops_per_cycle)
+    parameters = core(ops_per_cycle=ops_per_cycle)
     expected = TimingModel(complete.instructions, parameters).run(next(complete.run()))
     timing_model = TimingModel(pieces.instructions, parameters)
     actual = np.concatenate([timing_model.run(piece) for piece in islice(pieces.run(limit=1024), 60)])
@@ -112,7 +96,7 @@ def test_issue_waits_for_every_source_and_finish_sets_every_destination() -> Non
         pair,
         *(Instruction(InstructionKind.INTEGER, sources=(11, register)) for register in (5, 6, 7, 8, 9, 10)),
     ]
-    timed = run_steps([(instruction, 0) for instruction in steps], Parameters(ops_per_cycle=8))
+    timed = run_steps([(instruction, 0) for instruction in steps], core(ops_per_cycle=8))
     ends = timed["dispatch"] + timed["finish"]
     assert (timed["dispatch"] == 1).all()
     assert (timed["dispatch"] + timed["issue"])[2:].tolist() == [ends[0], *[ends[1]] * 4, 2]
@@ -123,7 +107,7 @@ def test_issue_waits_for_every_source_and_finish_sets_every_destination() -> Non
 def test_a_base_with_writeback_is_ready_one_cycle_after_issue() -> None:
     posted = Instruction(InstructionKind.LOAD, FACT["load"], (1,), (2,), (1,), traffic=8)
     steps = [(posted, 0), (posted, 8), (Instruction(InstructionKind.INTEGER, sources=(2,)), 0)]
-    timed = run_steps(steps, Parameters(ops_per_cycle=3))
+    timed = run_steps(steps, core(ops_per_cycle=3))
     issues = timed["dispatch"] + timed["issue"]
     assert issues[1] == issues[0] + 1
     assert issues[2] == timed["dispatch"][1] + timed["finish"][1]
@@ -131,7 +115,7 @@ def test_a_base_with_writeback_is_ready_one_cycle_after_issue() -> None:
 
 def test_rows_contain_the_operations() -> None:
     instructions, operations = random_operations(2000)
-    timed = TimingModel(instructions).run(operations)
+    timed = TimingModel(instructions, P).run(operations)
     for name in ("pc", "target", "va"):
         assert (timed[name] == operations[name]).all()
     added = FACT["pa_valid"] | FACT["data_source_valid"]
@@ -222,7 +206,7 @@ def test_a_failed_store_exclusive_accesses_no_memory() -> None:
 
 
 def test_a_wide_core_dispatches_several_operations_per_cycle() -> None:
-    four = Parameters(ops_per_cycle=4)
+    four = core(ops_per_cycle=4)
     steps = [*[(INDEPENDENT, 0)] * 6, (BRANCH, 0), *[(INDEPENDENT, 0)] * 5]  # the branch is mispredicted
     timed = run_steps(steps, four)
     after = 2 + timed["finish"][6] + P.redirect
@@ -259,7 +243,7 @@ def test_dmb_waits_for_loads() -> None:
 
 
 def test_one_store_that_hits_is_written_to_the_cache_per_cycle() -> None:
-    parameters = Parameters(ops_per_cycle=8)
+    parameters = core(ops_per_cycle=8)
     timed = run_steps([(INDEPENDENT_LOAD, 0), (ISB, 0), *[(STORE, 0)] * 32, (DMB, 0)], parameters)
     ends = timed["dispatch"] + timed["finish"]
     assert ends[-1] == ends[2] + 32
@@ -281,14 +265,14 @@ def test_frames_are_allocated_in_the_order_of_first_accesses() -> None:
 
 ONE_LINE = {"l1d_bytes": LINE, "l1d_ways": 1}
 CACHES = {
-    "l1d": (Parameters(l1d_bytes=8 * LINE, l1d_ways=2), LINE, Event.L1D_REFILL),
-    "l2": (Parameters(**ONE_LINE, l2_bytes=8 * LINE, l2_ways=2), LINE, Event.L2D_MISS),
+    "l1d": (core(l1d_bytes=8 * LINE, l1d_ways=2), LINE, Event.L1D_REFILL),
+    "l2": (core(**ONE_LINE, l2_bytes=8 * LINE, l2_ways=2), LINE, Event.L2D_MISS),
     "system cache": (
-        Parameters(**ONE_LINE, l2_bytes=LINE, l2_ways=1, system_cache_bytes=8 * LINE, system_cache_ways=2),
+        core(**ONE_LINE, l2_bytes=LINE, l2_ways=1, system_cache_bytes=8 * LINE, system_cache_ways=2),
         LINE,
         Event.LLC_MISS,
     ),
-    "l2 tlb": (Parameters(tlb_entries=1, l2_tlb_entries=8, l2_tlb_ways=2), PAGE, Event.TLB_WALK),
+    "l2 tlb": (core(tlb_entries=1, l2_tlb_entries=8, l2_tlb_ways=2), PAGE, Event.TLB_WALK),
 }
 """Parameters that give each cache or TLB eight entries in two ways, the bytes per entry, and the event of a miss."""
 
@@ -325,7 +309,7 @@ def test_caches_replace_the_least_recently_used_entry(name: str) -> None:
 
 def test_the_first_level_tlb_replaces_the_least_recently_used_entry() -> None:
     numbers = Random(SEED).choices(range(9), k=2000)
-    timed = run_steps([(INDEPENDENT_LOAD, number * PAGE) for number in numbers], Parameters(tlb_entries=7))
+    timed = run_steps([(INDEPENDENT_LOAD, number * PAGE) for number in numbers], core(tlb_entries=7))
     hit = timed["translate_to"] - timed["translate_from"] == 1
     assert hit.tolist() == least_recently_used(numbers, 1, 7), f"seed {SEED}"
 
@@ -333,20 +317,20 @@ def test_the_first_level_tlb_replaces_the_least_recently_used_entry() -> None:
 def test_a_store_miss_fills_each_level() -> None:
     timed = run_steps([(STORE, 0), (ISB, 0), (INDEPENDENT_LOAD, 0)])
     assert events(timed[2]) == {Event.L1D_ACCESS, Event.TLB_ACCESS}
-    evicted = run_steps([(STORE, 0), (INDEPENDENT_LOAD, LINE), (INDEPENDENT_LOAD, 0)], Parameters(**ONE_LINE))
+    evicted = run_steps([(STORE, 0), (INDEPENDENT_LOAD, LINE), (INDEPENDENT_LOAD, 0)], core(**ONE_LINE))
     assert evicted["data_source"][2] == DataSource.L2
 
 
 def test_a_load_waits_for_a_line_in_flight_that_was_evicted_from_l1() -> None:
     evicted = [(INDEPENDENT_LOAD, 0), (INDEPENDENT_LOAD, LINE), (STORE, 0), (INDEPENDENT_LOAD, 0)]
-    timed = run_steps(evicted, Parameters(**ONE_LINE))
+    timed = run_steps(evicted, core(**ONE_LINE))
     ends = timed["dispatch"] + timed["finish"]
     assert events(timed[3]) == {Event.L1D_ACCESS, Event.TLB_ACCESS, Event.RECENTLY_FETCHED}
     assert ends[3] == ends[0]
 
 
 def test_a_load_waits_for_a_line_in_flight_after_another_line_has_arrived() -> None:
-    two_lines = Parameters(l1d_bytes=2 * LINE, l1d_ways=1)
+    two_lines = core(l1d_bytes=2 * LINE, l1d_ways=1)
     in_l2 = [(INDEPENDENT_LOAD, LINE), (INDEPENDENT_LOAD, 3 * LINE), (ISB, 0)]
     far, near, *_, again = run_steps(
         [
@@ -372,7 +356,7 @@ def test_a_load_does_not_wait_for_a_line_that_has_arrived() -> None:
 
 def test_more_lines_are_fetched_than_the_table_of_fills_holds() -> None:
     lines = PAGE // LINE
-    window = Parameters(window=4, scheduler=4, dram=15)
+    window = core(window=4, scheduler=4, dram=15)
     loads = [(INDEPENDENT_LOAD, index * LINE + offset) for index in range(lines) for offset in (0, 8)]
     first, second = run_steps(loads, window)[0::2], run_steps(loads, window)[1::2]
     assert (first["dispatch"] + first["finish"] == second["dispatch"] + second["finish"]).all()
@@ -394,7 +378,7 @@ class BranchRunner:
 
 
 def test_the_predictor_learns() -> None:
-    predictor = BranchRunner(Parameters(predictor_bits=4, return_stack=2))
+    predictor = BranchRunner(core(predictor_bits=4, return_stack=2))
     conditional, taken, indirect = (
         FACT["branch"] | FACT["conditional"],
         FACT["taken"],
@@ -419,7 +403,7 @@ def test_the_predictor_learns() -> None:
 
 
 def test_the_predictor_is_indexed_by_the_pc() -> None:
-    predictor = BranchRunner(Parameters(predictor_bits=1))
+    predictor = BranchRunner(core(predictor_bits=1))
     facts = FACT["branch"] | FACT["indirect"]
     jumps = [(0x100, 0x400), (0x104, 0x500)] * 3
     assert [predictor.mispredicts(InstructionKind.BRANCH, *jump, facts) for jump in jumps] == [True, True, *[False] * 4]
@@ -427,7 +411,7 @@ def test_the_predictor_is_indexed_by_the_pc() -> None:
 
 
 def test_a_saturated_counter_changes_its_prediction_after_two_mispredictions() -> None:
-    predictor = BranchRunner(Parameters(predictor_bits=0))  # one counter, no history
+    predictor = BranchRunner(core(predictor_bits=0))  # one counter, no history
     outcomes = [1, 1, 0, 0, 1, 0, 0, 0, 1, 1, 1]
     facts = FACT["branch"] | FACT["conditional"]
     mispredicted = [
@@ -437,7 +421,7 @@ def test_a_saturated_counter_changes_its_prediction_after_two_mispredictions() -
 
 
 def test_returns_are_predicted_from_the_latest_calls() -> None:
-    predictor = BranchRunner(Parameters(return_stack=3))
+    predictor = BranchRunner(core(return_stack=3))
     call, back = FACT["branch"] | FACT["link"], FACT["branch"] | FACT["indirect"] | FACT["procedure_return"]
     random = Random(SEED)
     stack: list[int] = []
@@ -463,37 +447,48 @@ def test_returns_are_predicted_from_the_latest_calls() -> None:
         ({"walk": -1}, "walk must be 0 to 16384, not -1"),
         ({"predictor_bits": 25}, "predictor_bits must be 0 to 24, not 25"),
         ({"l2_bytes": 1 << 31}, "l2_bytes must be 1 to 1073741824, not 2147483648"),
-        ({"latencies": {InstructionKind.DIVIDE: 0}}, "latency of DIVIDE must be 1 to 16384, not 0"),
+        ({"latencies": {InstructionKind.DIVIDE: 0}}, "latencies of DIVIDE must be 1 to 16384, not 0"),
     ],
 )
 def test_parameters_out_of_range_are_rejected(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        Parameters(**parameters)
+        core(**parameters)
 
 
-SMALL_CORE = {
+SMALL_CORE: dict[str, Any] = {
     "window": 32, "scheduler": 8, "predictor_bits": 4, "return_stack": 4, "store_buffer": 4,
     "l1d_bytes": 8 * LINE, "l1d_ways": 2, "l2_bytes": 32 * LINE, "l2_ways": 4, "tlb_entries": 4,
     "system_cache_bytes": 128 * LINE, "system_cache_ways": 4, "l2_tlb_entries": 16, "l2_tlb_ways": 4,
+    "outstanding": 4, "forwarding": 3,
+    "l2_line": 3, "system_cache_line": 5, "dram_line": 7, "prefetch_streams": 2, "prefetch_distance": 1,
+    "ports": dict.fromkeys(InstructionKind, ("A", "B")),
 }  # fmt: skip
 """Sizes that a few thousand operations exceed."""
+
+SMALL_FETCH = {"l1i_bytes": 8 * LINE, "l1i_ways": 2, "itlb_entries": 4}
+"""Sizes that few instructions exceed. Most operations wait for them."""
 
 
 def random_operations(count: int) -> tuple[dict[int, Instruction], np.ndarray]:
     """Return instructions and random operations of every kind, which use few registers and addresses."""
     random = Random(SEED)
     calls = [0x8000]
+    visits: Counter[int] = Counter()
     instructions: dict[int, Instruction] = {}
     operations = np.zeros(count, OPERATION)
     for row in operations:
         kind = random.choice(
             [*InstructionKind, *[InstructionKind.LOAD, InstructionKind.STORE, InstructionKind.INTEGER] * 8]
         )
-        pc = row["pc"] = 0x1000 * kind + 4 * random.randrange(32)
+        pc = 0x1080 * kind + 4 * random.randrange(32)
+        row["pc"] = pc
         facts = FACT["retired"] | random.choice((0, FACT["taken"]))
         if kind in (InstructionKind.LOAD, InstructionKind.STORE, InstructionKind.ATOMIC):
             facts |= FACT["store" if kind is InstructionKind.STORE else "load"] | FACT["va_valid"]
             row["va"] = LINE * int(random.paretovariate(0.6)) % (40 * PAGE)
+            if pc & 0x40:  # half of the accesses have a stride
+                visits[pc] += 1
+                row["va"] = LINE * (int(pc) + visits[pc]) % (40 * PAGE)
         if kind is InstructionKind.BRANCH:
             facts |= FACT["branch"] | (FACT["indirect"] if pc & 4 else FACT["conditional"])
             row["target"] = random.choice((0x1000, 0x2000))
@@ -502,22 +497,27 @@ def random_operations(count: int) -> tuple[dict[int, Instruction], np.ndarray]:
         if kind is InstructionKind.RETURN:
             row["target"] = calls.pop() if len(calls) > 1 else calls[0]
         row["facts"] = facts
-        instructions[pc] = Instruction(kind, facts & ~(FACT["taken"]), (pc >> 2 & 3,), (pc >> 4 & 3,), (4,))
+        traffic = 8 if facts & FACT["va_valid"] else 0
+        instructions[pc] = Instruction(kind, facts & ~(FACT["taken"]), (pc >> 2 & 3,), (pc >> 4 & 3,), (4,), traffic)
     return instructions, operations
 
 
-def test_each_parameter_changes_the_timing() -> None:
+@pytest.mark.parametrize("fetch", [False, True])
+def test_each_parameter_changes_the_timing(fetch: bool) -> None:
+    base = {**SMALL_CORE, **SMALL_FETCH} if fetch else SMALL_CORE
     instructions, operations = random_operations(6000)
-    before = TimingModel(instructions, Parameters(**SMALL_CORE)).run(operations)
-    assert (before == TimingModel(instructions, Parameters(**SMALL_CORE)).run(operations)).all()
-    changes: list[dict[str, Any]] = [
-        {field.name: 2 * getattr(Parameters(**SMALL_CORE), field.name)}
-        for field in fields(Parameters)
-        if field.name != "latencies"
-    ]
-    changes += [{"latencies": {**P.latencies, kind: 2 * latency}} for kind, latency in P.latencies.items()]
+    before = TimingModel(instructions, core(**base)).run(operations)
+    assert (before == TimingModel(instructions, core(**base)).run(operations)).all()
+    names = [name for name, item in TABLE.items() if not item.kinds and (name in SMALL_FETCH) == fetch]
+    names = [name for name in names if name != "wrong_path"]  # it changes the number of rows
+    changes: list[dict[str, Any]] = [{name: 2 * getattr(core(**base), name) or 1} for name in names]
+    if not fetch:
+        changes += [{"latencies": {**P.latencies, kind: 2 * latency}} for kind, latency in P.latencies.items()]
+        kinds = [*InstructionKind][:-2]  # barriers issue alone
+        changes += [{"ports": {**SMALL_CORE["ports"], kind: ("A",)}} for kind in kinds]
+        changes += [{"occupancy": {kind: 2}} for kind in kinds]
     for change in changes:
-        timed = TimingModel(instructions, Parameters(**{**SMALL_CORE, **change})).run(operations)
+        timed = TimingModel(instructions, core(**{**base, **change})).run(operations)
         assert (timed != before).any(), f"{change}, seed {SEED}"
 
 
@@ -525,14 +525,14 @@ def test_operations_without_an_instruction_are_rejected() -> None:
     operations = np.zeros(3, OPERATION)
     operations["pc"] = 0x1000, 0x1004, 0x1006
     instructions = {0x1000: INDEPENDENT}
-    timing_model = TimingModel(instructions)
+    timing_model = TimingModel(instructions, P)
     with pytest.raises(ValueError, match="operation 1 must be at the PC of an instruction, not at 0x1004"):
         timing_model.run(operations)
     instructions[0x1004] = INDEPENDENT
     with pytest.raises(ValueError, match="operation 1 must be at the PC of an instruction, not at 0x1006"):
         timing_model.run(operations[1:])
     with pytest.raises(ValueError, match="operation 0 must be"):
-        TimingModel({}).run(operations)
+        TimingModel({}, P).run(operations)
     assert timing_model.run(operations[:0]).tolist() == []
     assert timing_model.run(operations[:1])["dispatch"].tolist() == [3], "the two earlier operations were executed"
 
@@ -555,7 +555,7 @@ def test_operations_without_an_instruction_are_rejected() -> None:
 )
 def test_invalid_instructions_are_rejected(pc: int, instruction: Instruction, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        TimingModel({pc: instruction}).run(np.zeros(0, OPERATION))
+        TimingModel({pc: instruction}, P).run(np.zeros(0, OPERATION))
 
 
 TRACES = {
@@ -580,7 +580,7 @@ def test_complete_traces_have_known_digests(name: str, monkeypatch: pytest.Monke
     monkeypatch.chdir(WORKLOADS)  # the path of the program is on its stack, so its length changes addresses
     program = Program(Path(f"{name}.elf"))
     lanes = (1, 8)
-    timing_models = [TimingModel(program.instructions, Parameters(ops_per_cycle=count)) for count in lanes]
+    timing_models = [TimingModel(program.instructions, core(ops_per_cycle=count)) for count in lanes]
     digests = [sha256() for _ in lanes]
     for operations in program.run():
         for timing_model, digest in zip(timing_models, digests, strict=True):

@@ -81,6 +81,7 @@ def check_folder(name: str | Path) -> None:
     UserError
         If the folder cannot be created or written into.
     """
+    _check_name(name)
     path = Path(name)
     try:
         existing = next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
@@ -216,12 +217,19 @@ def _target(name: str | Path) -> Path:
 
 def _stat(name: str | Path) -> os.stat_result | None:
     """Return the status of the file of `name`, or None if it is absent. Raise UserError if it cannot be read."""
+    _check_name(name)
     try:
         return Path(name).stat()
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise UserError(f"cannot write {name}: {_reason(error)}") from error
+
+
+def _check_name(name: str | Path) -> None:
+    """Raise UserError if the name is empty. `Path` takes it as the current folder."""
+    if name == "":
+        raise UserError("the name of an output must not be empty")
 
 
 def _check_inputs(name: str | Path, inputs: Iterable[str | Path]) -> None:

@@ -18,7 +18,11 @@ from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.numerals import decimal_argument
 from spurtle.support.version import __version__
 
+from ..profile.emulation import add_emulation_arguments, parse_emulation
+from ..profile.extra import add_extra_arguments, parse_extra
 from ..profile.options import add_sampling_arguments, parse_sampling
+from ..profile.window import add_window_arguments, parse_window
+from ..timing.core import DEFAULT_CORE, NAMED_CORES
 from .report_options import add_report_arguments
 
 __all__ = ["build_parser", "main"]
@@ -62,7 +66,7 @@ def _absent_package(words: Sequence[str], error: Exception) -> str:
     if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] in ("", *_OWN_PACKAGES):
         return ""
     needed = f"{words[0]} needs the package {error.name}, which is not installed"
-    extra = "report" if words[0] == "report" else "profile"
+    extra = "report" if words[0] == "report" else "trace" if error.name == "pyarrow" else "profile"
     return f"{needed}: install the extra `{extra}` (pip install 'spurtle[{extra}]')"
 
 
@@ -280,9 +284,21 @@ def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
 
 def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", choices=CONFIGS, default="neoverse_n1", help="configuration; default: neoverse_n1")
+    parser.add_argument(
+        "--core",
+        metavar="CORE",
+        help=f"core whose operations are sampled: {', '.join(NAMED_CORES)}, or a core file; default: {DEFAULT_CORE}",
+    )
     add_sampling_arguments(parser)
+    add_window_arguments(parser)
+    add_emulation_arguments(parser)
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference model")
-    parser.add_argument("program", metavar="PROGRAM", help="static AArch64 Linux executable")
+    add_extra_arguments(parser)
+    ops = parser.add_argument(
+        "--ops", metavar="FILE", action=_Ops, help="profile the operations of a file instead of a program"
+    )
+    program = parser.add_argument("program", metavar="PROGRAM", help="AArch64 Linux executable; static without QEMU")
+    setattr(ops, "program", program)
     arguments = parser.add_argument(
         "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the program"
     )
@@ -297,11 +313,48 @@ def _profile(options: argparse.Namespace) -> int:
     config = CONFIGS[options.config]
     sampling = parse_sampling(config, options)
 
+    if options.ops:
+        for name, value in (("PROGRAM", options.program), ("--core", options.core), ("--save-ops", options.save_ops)):
+            if value:
+                raise UserError(f"{name} must not come with --ops, whose operations have been timed")
+        from ..profile.replay import replay
+
+        return replay(
+            config, options.ops,
+            sampling=sampling, window=parse_window(options), output=options.output, extra=parse_extra(options),
+            check=options.check,
+        )  # fmt: skip
     from .. import run_profile
 
     return run_profile(
-        config, options.program, options.arguments, sampling=sampling, output=options.output, check=options.check
-    )
+        config, options.program, options.arguments,
+        sampling=sampling, core=options.core or DEFAULT_CORE, window=parse_window(options),
+        output=options.output, extra=parse_extra(options), check=options.check, emulation=parse_emulation(options),
+    )  # fmt: skip
+
+
+class _Ops(argparse.Action):
+    """Option without which PROGRAM is required."""
+
+    program: argparse.Action
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        setattr(namespace, self.dest, values)
+        self.program.required = False
+
+
+def _operations_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="IN.csv", help="operations with their times, one in each line")
+    parser.add_argument("--program", metavar="PROGRAM", help="executable of the operations, in which perf finds names")
+    parser.add_argument("-o", "--output", metavar="OUT.parquet", required=True, help="file for `profile --ops`")
+
+
+def _operations(options: argparse.Namespace) -> int:
+    from ..profile.saved import convert
+
+    count = convert(options.file, options.output, options.program)
+    streams.print_stderr(f"{count:,} operations: {options.output}")
+    return 0
 
 
 def _report_on(options: argparse.Namespace) -> int:
@@ -334,6 +387,7 @@ _VERBS = (
     ("verilog", "write Verilog and accompanying files of configurations", _verilog_arguments, _verilog),
     ("profile", "run a program and profile it on the SPU", _profile_arguments, _profile),
     ("report", "report on a profile: lines, latencies, memory and branches", add_report_arguments, _report_on),
+    ("operations", "convert operations in CSV for `profile --ops`", _operations_arguments, _operations),
     ("decode", "show the records of a Profiling Buffer or a perf.data file", _decode_arguments, _decode),
     ("encode", "write records from the JSON objects that `decode --json` prints", _encode_arguments, _encode),
 )

@@ -75,12 +75,18 @@ class VerilatedModel:
         The C++ file. It includes `design.h`, the translated module.
     options : sequence of str
         Additional options of Verilator.
+    runtime : sequence of str
+        Additional parts of Verilator's own library.
+    libraries : sequence of str
+        Options of the linker.
     """
 
     name: str
     files: Mapping[str, str]
     driver: Traversable
     options: Sequence[str] = ()
+    runtime: Sequence[str] = ()
+    libraries: Sequence[str] = ()
 
     def find(self) -> Path | None:
         """Return its file in the cache, or None if it must be compiled."""
@@ -97,7 +103,7 @@ class VerilatedModel:
         return cache.find_or_build(*self._identity(), self._build)
 
     def _identity(self) -> tuple[str, object]:
-        commands = [*_TRANSLATE, *self.options], self._compile(), _FAST, _SLOW, _END_OF_SLOW
+        commands = [*_TRANSLATE, *self.options], self._compile(), _FAST, _SLOW, _END_OF_SLOW, *self.libraries
         return f"{self.name}.so", (version("verilator"), sorted(self._sources().items()), commands)
 
     def _sources(self) -> dict[str, str]:
@@ -122,9 +128,9 @@ class VerilatedModel:
         (folder / "model.cpp").write_text("".join(lines), encoding="utf-8")
         parts: list[Callable[[], Path]] = [
             lambda: _object(self._compile(), folder),
-            lambda: verilator_runtime(_RUNTIME, "-fPIC"),
+            lambda: verilator_runtime((*_RUNTIME, *self.runtime), "-fPIC"),
         ]
-        return compiler.link(folder, compiler.run_parallel(parts))
+        return compiler.link(folder, compiler.run_parallel(parts), self.libraries)
 
 
 class _Pickler(pickle.Pickler):
@@ -149,12 +155,17 @@ class GeneratedModel:
     design : str
         Function of `designs` that generates the design.
     config : SPUConfig
+    options, runtime, libraries : sequence of str
+        See `VerilatedModel`.
     """
 
     name: str
     driver: str
     design: str
     config: SPUConfig
+    options: Sequence[str] = ()
+    runtime: Sequence[str] = ()
+    libraries: Sequence[str] = ()
 
     def find(self) -> Path | None:
         """Return its file in the cache, or None if it must be compiled."""
@@ -183,7 +194,8 @@ class GeneratedModel:
 
     def _model(self, path: Path) -> VerilatedModel:
         files = json.loads(path.read_text(encoding="utf-8"))
-        return VerilatedModel(self.name, files, resources.files(_PACKAGE) / self.driver)
+        driver = resources.files(_PACKAGE) / self.driver
+        return VerilatedModel(self.name, files, driver, self.options, self.runtime, self.libraries)
 
 
 def load_model(

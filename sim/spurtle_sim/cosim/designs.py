@@ -23,11 +23,26 @@ from .layout import bit_fields, conditions, design_files, function
 from .pack import fault_bits, pe_bits, sample_words
 from .structs import PE_STATE, counts
 
-__all__ = ["on_each_edge", "record_path", "spu"]
+__all__ = ["on_each_edge", "record_path", "spu", "spu_with_fst", "spu_with_vcd"]
 
 
 def spu(config: SPUConfig) -> dict[str, str]:
     """Return the files of the SPU for `spu.cpp`, by their names."""
+    return design_files(on_each_edge(verilog.spu(config).text), _declarations(config))
+
+
+def spu_with_fst(config: SPUConfig) -> dict[str, str]:
+    """Return the files of the SPU for `spu.cpp`, with waveforms in the format FST."""
+    return design_files(verilog.spu(config).text, _declarations(config, WAVES_FST=True))
+
+
+def spu_with_vcd(config: SPUConfig) -> dict[str, str]:
+    """Return the files of the SPU for `spu.cpp`, with waveforms in the format VCD."""
+    return design_files(verilog.spu(config).text, _declarations(config, WAVES_VCD=True))
+
+
+def _declarations(config: SPUConfig, **waves: bool) -> list[str]:
+    """Return the declarations of `layout.h` for `spu.cpp`."""
     beat = BeatLayout(config)
     operation = OperationLayout(config)
     structs = {
@@ -66,9 +81,11 @@ def spu(config: SPUConfig) -> dict[str, str]:
         "DATA_SOURCE": _optional_field(operation, "data_source"),
     }
     several_slots = config.slots > 1
-    declarations = [
+    return [
         conditions(
             {
+                **{"WAVES_FST": False, "WAVES_VCD": False},
+                **waves,
                 "EXTERNAL_ABORTS": config.external_aborts,
                 "PBT": config.pbt,
                 "SEVERAL_OUTSTANDING": config.outstanding > 1,
@@ -81,7 +98,6 @@ def spu(config: SPUConfig) -> dict[str, str]:
         bit_fields(fields),
         *_functions(config),
     ]
-    return design_files(on_each_edge(verilog.spu(config).text), declarations)
 
 
 def record_path(config: SPUConfig) -> dict[str, str]:

@@ -9,6 +9,7 @@
 #include "ports.h"
 #include "spu_core.h"
 #include "spu_memory.h"
+#include "waves.h"
 
 __attribute__((weak)) void design___024root___eval(design___024root *);
 
@@ -30,11 +31,17 @@ struct CompiledSPU {
     design spu{&context};
     Core core;
     Memory memory;
+#if TRACED
+    Waves waves;
+#endif
 
     Counts counts{};       // fields: see `counts` of structs.py
     bool skipping = true;  // cycles in which nothing changes are not simulated
 
     explicit CompiledSPU(const PEState &pe) {
+#if TRACED
+        context.traceEverOn(true);
+#endif
         ::set_pe(spu, pe);
         spu.eval();
         spu.rst = 1;
@@ -135,6 +142,14 @@ private:
     // Evaluate the next edge of the clock. The function that eval() calls is called directly, without the locks of
     // eval(), which this design does not need. Verilator 5 names it so; eval() is the fallback.
     void evaluate() {
+#if TRACED
+        for (unsigned edge = 0; edge < 2; edge++) {
+            spu.clk = !edge;
+            spu.eval();
+            waves.dump(2 * counts.cycles + edge);
+        }
+        return;
+#endif
         spu.clk ^= 1;
         if (design___024root___eval)
             design___024root___eval(spu.rootp);
@@ -168,6 +183,9 @@ private:
         count_feeds(spu, counts);
         core.capture_selections(spu, counts.cycles);
         core.at(counts.cycles).count = 0;
+#if TRACED
+        waves.advance(__builtin_popcount(spu.PORT(sampling, sampled)), core.active_flights, SETTLE_CYCLES);
+#endif
     }
 
     // Context synchronization: the control registers take effect for operations one cycle later.
@@ -249,6 +267,13 @@ void spu_disturb_memory(CompiledSPU *compiled, uint64_t seed, unsigned stall, un
 void spu_set_faulting_range(CompiledSPU *compiled, uint64_t base, uint64_t size, unsigned fault) {
     compiled->memory.faulting = {base, size, fault};
 }
+
+#if TRACED
+void spu_open_waves(CompiledSPU *compiled, const char *path, uint64_t first, uint64_t last) {
+    compiled->waves.open(compiled->spu, path, first, last);
+}
+void spu_close_waves(CompiledSPU *compiled) { compiled->waves.close(); }
+#endif
 
 void spu_reset(CompiledSPU *compiled) { compiled->reset(); }
 void spu_set_skipping(CompiledSPU *compiled, bool enabled) { compiled->skipping = enabled; }

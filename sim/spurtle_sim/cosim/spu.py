@@ -1,6 +1,7 @@
 """Compiled SPU: generated Verilog, translated by Verilator and driven in batches, without a Python call per cycle."""
 
 import ctypes
+import os
 from dataclasses import astuple, replace
 from functools import cache
 from typing import Any
@@ -20,6 +21,7 @@ from ..trace.dtypes import FINISH, RESPONSE, SELECTION, TIMED_OPERATION
 from .compiled import GeneratedModel
 from .faults import ABORT, TRANSLATION, memory_faults
 from .structs import PE_STATE, counts
+from .waves import WaveFile, waves_library
 
 __all__ = ["CompiledSPU", "library"]
 
@@ -30,14 +32,14 @@ _OUTCOMES = {
 }
 
 
-def library(config: SPUConfig) -> GeneratedModel:
+def library(config: SPUConfig, waves: WaveFile | None = None) -> GeneratedModel:
     """Return the library of the compiled SPU of a configuration."""
-    return GeneratedModel(config.module, "spu.cpp", "spu", config)
+    return waves_library(config, waves) if waves else GeneratedModel(config.module, "spu.cpp", "spu", config)
 
 
 @cache
-def _library(config: SPUConfig) -> ctypes.CDLL:
-    [loaded] = load([library(config)])
+def _library(model: GeneratedModel) -> ctypes.CDLL:
+    [loaded] = load([model])
     pointer, number, unsigned = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint
     functions = {
         "new": (pointer, [pointer]),
@@ -56,6 +58,11 @@ def _library(config: SPUConfig) -> ctypes.CDLL:
         "counts": (None, [pointer, pointer]),
         **dict.fromkeys(("selections", "finishes", "responses"), (number, [pointer, pointer, number])),
     }
+    if model.options:  # waveforms
+        functions |= {
+            "open_waves": (None, [pointer, ctypes.c_char_p, number, number]),
+            "close_waves": (None, [pointer]),
+        }
     declare(loaded, "spu_", functions)
     return loaded
 
@@ -75,6 +82,8 @@ class CompiledSPU:
     Parameters
     ----------
     config : SPUConfig
+    waves : WaveFile or None
+        File for the cycles around some samples. `close_waves` completes it.
 
     Raises
     ------
@@ -82,10 +91,12 @@ class CompiledSPU:
         If there is no C++ compiler, if it fails, or if the cache cannot be written.
     """
 
-    def __init__(self, config: SPUConfig):
+    def __init__(self, config: SPUConfig, waves: WaveFile | None = None):
         self._config = config
-        self._library = _library(config)
+        self._library = _library(library(config, waves))
         self._spu = self._library.spu_new(_row(PEState()).ctypes)
+        if waves:
+            self._library.spu_open_waves(self._spu, os.fsencode(waves.path), waves.first, waves.last)
         self._memory = np.zeros(0, np.uint8)
         # Indices are the numbers of the faults in `spu_memory.h`.
         self._faults = (None, *memory_faults(config), ABORT)
@@ -93,6 +104,10 @@ class CompiledSPU:
     def __del__(self) -> None:
         if hasattr(self, "_spu"):
             self._library.spu_delete(self._spu)
+
+    def close_waves(self) -> None:
+        """Complete the file of waveforms. Only for an SPU that writes one."""
+        self._library.spu_close_waves(self._spu)
 
     def set_buffer(self, base: int, size: int) -> None:
         """Set the memory of the Profiling Buffer to `size` zero bytes from address `base`."""

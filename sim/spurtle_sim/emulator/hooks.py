@@ -14,15 +14,9 @@ from ..native.header import constants, enumeration, struct
 from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION
 from ..trace.instruction import FACT
+from .words import WORD
 
-__all__ = ["WORD", "Hooks", "StopReason", "library"]
-
-WORD = np.dtype([("facts", "<u4"), ("passes", "<u2"), ("traffic", "u1"), ("irregular", "u1")], align=True)
-"""Classification of an instruction word, as the hooks use it. `facts` is zero until the instruction is classified.
-
-`passes` has a bit for each value of NZCV: whether the condition of a conditional select or compare passes. The other
-fields are those of `trace.instruction.Instruction`.
-"""
+__all__ = ["Hooks", "StopReason", "library"]
 
 
 @unique

@@ -6,7 +6,7 @@ Ref: DDI0487 M.a, D17.6.3 to D17.6.5 (information recorded for branches, accesse
 import errno
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from signal import Signals
 from typing import Any
@@ -17,13 +17,17 @@ from numpy.typing import NDArray
 from unicorn import arm64_const as regs
 from unicorn.unicorn import Uc, UcError
 
-from ..perf.process import PAGE_BYTES, Mapping
+from ..native.library import Library
+from ..perf.events import mmap_event
+from ..perf.process import PAGE_BYTES, PID, Mapping, Process
 from ..trace.dtypes import OPERATION
 from ..trace.instruction import FACT, Instruction
-from .a64 import UnsupportedInstructionError, classify, condition_holds
-from .hooks import WORD, Hooks, StopReason
+from .a64 import UnsupportedInstructionError, classify
+from .front_end import QEMU_HINT, SIGNAL_STATUS, Batch
+from .hooks import Hooks, StopReason, library
 from .loader import build_stack, read_image
 from .syscalls import Kernel
+from .words import WORD, word_row
 
 __all__ = ["Program"]
 
@@ -32,10 +36,7 @@ _CHUNK = 256  # bytes of code that are read at once. Most basic blocks are short
 _EXCP_SWI = 2  # exception number of SVC in QEMU
 # Other exception numbers of QEMU.
 _EXCEPTIONS = {1: ("undefined instruction", Signals.SIGILL), 7: ("breakpoint", Signals.SIGTRAP)}
-_SIGNAL_STATUS = 128  # added to a fatal signal, as in a shell
 _ARGUMENTS = [getattr(regs, f"UC_ARM64_REG_X{index}") for index in range(6)]
-_PASSES = [sum(condition_holds(code, flags << 28) << flags for flags in range(16)) for code in range(16)]
-"""Member `passes` of WORD for each condition code."""
 
 _ACCESSES = {
     unicorn.UC_MEM_READ_UNMAPPED: "read from",
@@ -104,13 +105,33 @@ class Program:
         self._fatal_signal: Signals | None = None  # signal of a crash or of `kill`
         self._fault: tuple[str, Signals] | None = None  # reason and signal, for the instruction at PC
         self._in_kernel = False
+        self._unsupported = False  # the program has reached an unsupported instruction
         uc.hook_add(unicorn.UC_HOOK_INTR, self._on_exception)
         uc.hook_add(unicorn.UC_HOOK_MEM_INVALID, self._on_fault)
 
     @property
+    def hint(self) -> str:
+        """Sentence about QEMU, if the program has used what is not supported. Otherwise empty."""
+        return QEMU_HINT if self._unsupported or self._kernel.reported else ""
+
+    @property
+    def grade(self) -> str:
+        """Sentence that names the front end, and what it does not record."""
+        return "emulator: Unicorn, for static programs with one thread; outcomes are exact"
+
+    @property
+    def process(self) -> Process:
+        """The process, with its mappings at the start."""
+        return Process(self.path, self.argv, PID, self.image.mappings, self.image.build_id)
+
+    @property
     def exit_status(self) -> int | None:
         """Exit status as in a shell: 128 + signal after a fatal signal. None while the program runs."""
-        return _SIGNAL_STATUS + self._fatal_signal if self._fatal_signal else self._kernel.exit_status
+        return SIGNAL_STATUS + self._fatal_signal if self._fatal_signal else self._kernel.exit_status
+
+    def libraries(self) -> list[Library]:
+        """Return the library that `batches` loads."""
+        return [library()]
 
     def kill(self, number: Signals) -> None:
         """End the program by a signal, after the current instruction. A signal handler can call this method.
@@ -135,7 +156,21 @@ class Program:
         start, name = functions[index]
         return f"{name}+0x{address - start:x}"
 
-    def run(self, limit: int = 65536) -> Iterator[NDArray[np.void]]:
+    def batches(self) -> Generator[Batch]:
+        """Run the program as `run` does. A batch ends where the program makes a mapping."""
+        passed, reported = 0, 0
+        for operations in self.run():
+            remaining = operations
+            for retired, mapping in self.runtime_mappings[reported:]:
+                reported += 1
+                event = mmap_event(self.process, 0, mapping)
+                yield Batch(operations=remaining[: retired - passed], events=[event])
+                remaining = remaining[retired - passed :]
+                passed = retired
+            yield Batch(operations=remaining)
+            passed += len(remaining)
+
+    def run(self, limit: int = 65536) -> Generator[NDArray[np.void]]:
         """Run the program until it exits, crashes or is ended by a signal. Yield its operations in program order.
 
         Parameters
@@ -222,15 +257,12 @@ class Program:
             except UnsupportedInstructionError as error:
                 if rows:
                     break  # the instruction may never be executed
+                self._unsupported = True
                 self._crash(pc, f"unsupported instruction: {error}", Signals.SIGILL)
                 return
             self.instructions[address] = instruction
-            facts = instruction.facts | FACT["retired"]
-            if not facts & FACT["conditional"]:  # the hooks determine the outcome of the others
-                facts |= FACT["taken"]
-            passes = 0 if instruction.condition is None else _PASSES[instruction.condition]
-            rows.append((facts, passes, instruction.traffic, instruction.irregular))
-            if facts & FACT["branch"]:
+            rows.append(word_row(instruction))
+            if instruction.facts & FACT["branch"]:
                 break
         index = (pc - self._code_start) // 4
         self._words[index : index + len(rows)] = rows

@@ -88,6 +88,11 @@ class Kernel:
         except OSError as error:
             return -(error.errno or errno.EIO)
 
+    @property
+    def reported(self) -> bool:
+        """Whether a feature that is not emulated was reported."""
+        return bool(self._reported)
+
     def close(self) -> None:
         """Close the host files that the program has not closed."""
         self._descriptors.close_all()

@@ -47,9 +47,17 @@ class TimedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comm(TimedEvent):
-    """Change of the name of the thread to `name`, because it executed another program."""
+    """Change of the name of the thread to `name`.
+
+    Parameters
+    ----------
+    name : str
+    executed : bool
+        Whether it has changed because the thread executed another program.
+    """
 
     name: str
+    executed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,16 +125,16 @@ def mmap_event(process: Process, time: int, mapping: Mapping) -> Mmap:
 
 
 def process_events(
-    process: Process, aux: Sequence[Aux], *, later: Sequence[Mmap] = (), end: int | None = None
+    process: Process, aux: Sequence[Aux], *, later: Sequence[TimedEvent] = (), end: int | None = None
 ) -> list[TimedEvent]:
-    """Return the events of a process with one thread, in the order of their times.
+    """Return the events of a process and of all that it started, in the order of their times.
 
     Parameters
     ----------
     process : Process
     aux : sequence of Aux
-    later : sequence of Mmap
-        Mappings that the process made after its start.
+    later : sequence of TimedEvent
+        Events after the start of the process, in order: mappings, and other threads.
     end : int or None
         Time of the exit. None for the time of the last event.
     """

@@ -172,7 +172,8 @@ class _Records:
             match event:
                 case Comm():
                     yield self._comm(event)
-                    yield self._timed(RecordType.ITRACE_START, event, struct.pack("<2I", event.pid, event.tid))
+                    if event.executed:
+                        yield self._timed(RecordType.ITRACE_START, event, struct.pack("<2I", event.pid, event.tid))
                 case Mmap():
                     yield self._mmap(event)
                 case Fork():
@@ -199,7 +200,8 @@ class _Records:
 
     def _comm(self, event: Comm) -> _Bytes:
         name = _padded(os.fsencode(event.name)[:_COMM_BYTES] + b"\0", 8)
-        return self._timed(RecordType.COMM, event, struct.pack("<2I", event.pid, event.tid) + name, Misc.COMM_EXEC)
+        misc = Misc.COMM_EXEC if event.executed else Misc(0)
+        return self._timed(RecordType.COMM, event, struct.pack("<2I", event.pid, event.tid) + name, misc)
 
     def _mmap(self, event: Mmap) -> _Bytes:
         mapping = event.mapping

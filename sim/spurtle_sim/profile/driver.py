@@ -12,6 +12,7 @@ from spurtle import arch
 from spurtle.config import SPUConfig
 
 from ..cosim.spu import CompiledSPU
+from ..cosim.waves import WaveFile
 from ..model.pe import PEState
 from ..perf.events import Aux, loss_flags
 from ..perf.spool import Spool
@@ -40,6 +41,8 @@ class Driver:
         Compare every selection, every record, the registers of the buffer and the PMU events with the reference model.
     spool : Spool or None
         File that stores the records. None stores them in memory.
+    waves : WaveFile or None
+        File for the waveforms of some samples. `stop` completes it.
 
     Attributes
     ----------
@@ -65,15 +68,17 @@ class Driver:
         context: int,
         check: bool,
         spool: Spool | None = None,
+        waves: WaveFile | None = None,
     ):
         sampling.check(config)
-        self._spu = CompiledSPU(config)
+        self._spu = CompiledSPU(config, waves)
+        self._waves = waves
         self._spu.set_buffer(_BASE, _SIZE)
         pe = PEState(contextidr_el1=context)
         self._spu.set_pe(pe)
         self.checker = Checker(config, pe) if check else None
         self.aux: list[Aux] = []
-        self._pid = context
+        self._pid = self._context = context
         self._spool = spool
         self.sampled = 0
         self.collided = 0
@@ -90,6 +95,17 @@ class Driver:
         for register, value in sampling.writes(config):
             self._write(register, value)
 
+    def switch(self, context: int) -> None:
+        """Change CONTEXTIDR_EL1, if another thread runs. The operations in flight finish before."""
+        if context == self._context:
+            return
+        self._play(np.zeros(0, TIMED_OPERATION), settle=True)
+        self._context = context
+        pe = PEState(contextidr_el1=context)
+        self._spu.set_pe(pe)
+        if self.checker:
+            self.checker.switch(pe)
+
     def run(self, operations: NDArray[np.void]) -> None:
         """Play rows of `TIMED_OPERATION` and serve the interrupts."""
         self._executed.add(operations["pc"])
@@ -101,6 +117,8 @@ class Driver:
         self._write(arch.PMSCR_EL1, 0)
         self._read_buffer()
         self._write(arch.PMBLIMITR_EL1, 0)
+        if self._waves:
+            self._spu.close_waves()
         if self.checker:
             self.checker.check_counts(self.counts())
 

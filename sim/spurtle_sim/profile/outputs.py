@@ -1,6 +1,6 @@
 """Files of a profile: perf.data for the perf tool, the contents of the Profiling Buffer, and exact counts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from spurtle.support.files import check_files, write_files
@@ -41,9 +41,9 @@ def reader_commands(output: str) -> str:
     return f"next: perf report -i {output}    or: spurtle report {output}"
 
 
-def check_output(output: str, *inputs: str) -> None:
-    """Raise UserError if `save` cannot write its files, or would replace one of `inputs`."""
-    check_files([output, raw_path(output), exact_path(output)], inputs)
+def check_output(output: str, *inputs: str, also: Sequence[str] = ()) -> None:
+    """Raise UserError if `save` cannot write its files, or those of `also`, or would replace one of `inputs`."""
+    check_files([output, raw_path(output), exact_path(output), *also], inputs)
 
 
 def save(output: str, recording: Recording, exact: ExactCounts | None = None) -> None:

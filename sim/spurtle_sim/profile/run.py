@@ -1,44 +1,42 @@
 """Profiling of a program: its operations are timed and played on the RTL, and its records written as perf.data."""
 
-import os
 import threading
-import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from signal import SIG_IGN, Signals, getsignal, signal
 from types import FrameType
-from typing import Any
-
-from rich.console import Console, RenderableType
-from rich.live import Live
-from rich.spinner import Spinner
 
 from spurtle.config import SPUConfig, check_config
 from spurtle.support.arguments import check_type
-from spurtle.support.errors import PROFILE_FAILED, UserError
+from spurtle.support.errors import PROFILE_FAILED
 from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.streams import print_stderr
 
 from ..cosim import spu
-from ..emulator import hooks
-from ..emulator.program import Program
+from ..emulator.front_end import SIGNAL_STATUS, FrontEnd
 from ..native.library import load
-from ..perf.events import Mmap, mmap_event, process_events
-from ..perf.process import PID, Mapping, Process
-from ..perf.spool import Spool
-from ..perf.writer import Recording
+from ..perf.events import Mmap, TimedEvent
 from ..timing import model
+from ..timing.core import DEFAULT_CORE, read_core
 from ..timing.model import TimingModel
-from ..timing.parameters import Parameters
 from . import outputs
 from .driver import Driver
+from .emulation import Emulation
+from .extra import ExtraFiles, OpenFiles
 from .options import Sampling
+from .progress import Progress
+from .result import ProfileResult
+from .saved import OperationsSaver
+from .window import Window
 
-__all__ = ["process_of", "run_profile"]
+__all__ = ["run_profile"]
 
 _DEFAULT = Sampling()
-_PROGRESS_DELAY = 2.0  # seconds before a run shows its progress
+_COMPLETE = Window()
+_NO_FILES = ExtraFiles()
+_DEFAULT_EMULATION = Emulation()
 
 
 def run_profile(
@@ -47,26 +45,37 @@ def run_profile(
     arguments: Sequence[str] = (),
     *,
     sampling: Sampling = _DEFAULT,
+    core: str = DEFAULT_CORE,
+    window: Window = _COMPLETE,
     output: str = "perf.data",
+    extra: ExtraFiles = _NO_FILES,
     check: bool = False,
+    emulation: Emulation = _DEFAULT_EMULATION,
 ) -> int:
     """Run a program and write its profile.
 
-    SIGINT and SIGTERM end the program. The records until then are written, as they are after a crash.
+    SIGINT and SIGTERM end the program. The records until then are written, as after a crash.
 
     Parameters
     ----------
     config : SPUConfig
     program : str or Path
-        A static AArch64 Linux executable.
+        An AArch64 Linux executable. Without QEMU it must be static.
     arguments : sequence of str
     sampling : Sampling
         Interval, filters and random numbers. The default is an interval of 768 operations without filters.
+    core : str
+        Core whose operations are sampled: the name of a core of `timing.core`, or a core file.
+    window : Window
+        Part that is profiled, and end of the run. The default is the complete run.
     output : str
-        Name of the perf.data file. The raw buffer is written to the same name with `.spe` appended, the exact counts
-        with `.exact.json` appended. In Discard mode no file is written.
+        Name of the perf.data file. `{output}.spe` and `{output}.exact.json` are written too; no file in Discard mode.
+    extra : ExtraFiles
+        Files for timed operations and waveforms. The default is none.
     check : bool
         Compare all results with the reference model.
+    emulation : Emulation
+        Emulator that executes the program, and its options.
 
     Returns
     -------
@@ -75,65 +84,66 @@ def run_profile(
 
     Raises
     ------
-    TypeError
-        If an argument is of another type.
-    ValueError
-        If the configuration does not have one of the filters.
+    TypeError, ValueError
+        If an argument is of another type; if the configuration does not have one of the filters.
     UserError
-        If the program cannot be run, or the output cannot be written.
+        If the program cannot be run, the core cannot be read, or the output cannot be written.
     """
     check_config(config)
     check_type("sampling", sampling, Sampling)
+    check_type("window", window, Window)
+    check_type("emulation", emulation, Emulation)
     sampling.check(config)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
-    outputs.check_output(output, str(program), STANDARD_INPUT)
-    with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
-        return _run(config, Program(program, arguments), sampling, output, spool, check=check)
+    outputs.check_output(output, str(program), STANDARD_INPUT, also=extra.names)
+    with closing(OpenFiles(output, extra)) as files:
+        return _run(config, emulation.program(program, arguments), core, sampling, window, output, files, check=check)
 
 
-def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, spool: Spool, *, check: bool) -> int:
+def _run(
+    config: SPUConfig,
+    program: FrontEnd,
+    core: str,
+    sampling: Sampling,
+    window: Window,
+    output: str,
+    files: OpenFiles,
+    *,
+    check: bool,
+) -> int:
+    parameters = read_core(core).for_lanes(config.ops_per_cycle)
     # Compiling takes seconds for each library that is not in the cache, so they are compiled in parallel.
-    load([spu.library(config), model.library(), hooks.library()])
-    process = process_of(program)
-    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
-    driver = Driver(config, sampling, context=process.pid, check=check, spool=spool)
+    load([spu.library(config, files.waves), model.library(), *program.libraries()])
+    print_stderr(program.grade)
+    process = program.process
+    timing_model = TimingModel(program.instructions, parameters)
+    driver = Driver(config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves)
 
-    start = time.monotonic()
-    mappings: list[Mmap] = []
+    progress = Progress(driver, window.total)
+    events: list[TimedEvent] = []
     with _ended_by_signals(program) as received:
-        with _progress(driver, start):
-            mappings.extend(
-                mmap_event(process, driver.time, mapping) for mapping in _play(program, timing_model, driver)
-            )
+        with progress.shown():
+            events.extend(_play(program, timing_model, driver, window, progress, files.saver))
             driver.stop()
-        seconds = time.monotonic() - start
-        if not sampling.filters.discard:
-            recording = Recording(
-                argv=process.argv,
-                events=process_events(process, driver.aux, later=mappings, end=driver.time),
-                midr=outputs.midr(config.name),
-                settings=sampling.settings(),
-            )
-            outputs.save(output, recording, driver.exact)
-    discarded = config.feed_events if sampling.filters.discard else None
-    _summary(driver, seconds, output, discarded)
-    if discarded is None:
-        _highlights(output)
+        seconds = progress.seconds
+        result = ProfileResult(config, sampling, driver, output)
+        result.save(process, events)
+        files.save(process, driver.sampled)
+    result.print_summary(seconds)
+    if program.hint:
+        print_stderr(f"spurtle: {program.hint}")
     if program.failure:
         print_stderr(f"spurtle: {program.failure}")
-    elif received:
+    elif received and program.exit_status == SIGNAL_STATUS + received[0]:
         print_stderr(f"spurtle: {received[0].name} ended {program.path.name}")
-    if driver.checker and driver.checker.count:
-        for mismatch in driver.checker.mismatches:
-            print_stderr(f"spurtle: {mismatch}")
-        print_stderr(f"spurtle: mismatches between RTL and reference: {driver.checker.count}")
+    if result.print_mismatches():
         return PROFILE_FAILED
     return program.exit_status or 0
 
 
 @contextmanager
-def _ended_by_signals(program: Program) -> Generator[Sequence[Signals]]:
+def _ended_by_signals(program: FrontEnd) -> Generator[Sequence[Signals]]:
     """End the program on SIGINT and SIGTERM, and yield the signals received.
 
     After the program has ended the signals have no effect, so that its profile is written: `timeout` sends them twice.
@@ -157,87 +167,28 @@ def _ended_by_signals(program: Program) -> Generator[Sequence[Signals]]:
             signal(number, handler)
 
 
-def process_of(program: Program) -> Process:
-    """Return the process that executes the program."""
-    image = program.image
-    return Process(program.path, program.argv, PID, image.mappings, image.build_id)
-
-
-def _play(program: Program, timing_model: TimingModel, driver: Driver) -> Iterator[Mapping]:
-    """Run the program on the SPU. Yield each mapping that it makes, after the operations before it have passed."""
-    passed, yielded = 0, 0
-    for operations in program.run():
-        timed = timing_model.run(operations)
-        for retired, mapping in program.runtime_mappings[yielded:]:
-            yielded += 1
-            driver.run(timed[: retired - passed])
-            timed = timed[retired - passed :]
-            passed = retired
-            yield mapping
-        driver.run(timed)
-        passed += len(timed)
-
-
-@contextmanager
-def _progress(driver: Driver, start: float) -> Generator[None]:
-    """Show the progress of a run in a line on standard error, after `_PROGRESS_DELAY` and only on a terminal."""
-
-    class Line:
-        def __init__(self) -> None:
-            self._spinner = Spinner("dots")
-
-        def __rich__(self) -> RenderableType:
-            seconds = time.monotonic() - start
-            if seconds < _PROGRESS_DELAY:
-                return ""
-            operations = driver.counts()["pop"]
-            self._spinner.update(text=f"{operations:,} operations, {driver.sampled:,} samples, {seconds:.0f} s")
-            return self._spinner
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    line: Any = Line()
-    with Live(line, console=console, transient=True, redirect_stdout=False, redirect_stderr=False):
-        yield
-
-
-def _highlights(output: str) -> None:
-    """Print the most important lines of the report, if there are records."""
-    from ..report.reading import read_profile
-    from ..report.summary import build_highlights
-    from ..report.terminal import highlights
-
-    try:
-        contents = build_highlights(read_profile(output, Path(output).read_bytes(), None))
-    except (OSError, UserError):  # no sample passed the filter, or another program has removed the file
-        return
-    for line in highlights(contents):
-        print_stderr(line)
-
-
-def _summary(driver: Driver, seconds: float, output: str, discarded: Sequence[str] | None) -> None:
-    """Print the summary of a run.
-
-    `discarded` has the events whose counts are the only result in Discard mode. It is None if records were written.
-    """
-    counts = driver.counts()
-    operations, passed, rate = counts["pop"], counts["filtrate"], counts["pop"] / seconds / 1e6
-    records = counts["records"]
-    checked = ""
-    if driver.checker:
-        correct = ", all checked" if discarded is not None else ", each one checked"
-        checked = ", with mismatches" if driver.checker.count else correct
-    if discarded is not None:
-        counted = ", ".join(f"SAMPLE_FEED_{name.upper()} {counts[f'feed_{name}']:,}" for name in discarded)
-        result = f"no records and no file in Discard mode{checked}: {counted}"
-    else:
-        result = f"""\
-{records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {outputs.raw_path(output)}
-{outputs.reader_commands(output)}"""
-    summary = f"""\
-{operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
-{driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts
-{result}"""
-    print_stderr(summary)
+def _play(
+    program: FrontEnd,
+    timing_model: TimingModel,
+    driver: Driver,
+    window: Window,
+    progress: Progress,
+    saver: OperationsSaver | None,
+) -> Iterator[TimedEvent]:
+    """Run the program on the SPU. Yield each of its events, after the operations before it have passed."""
+    for batch in window.batches(program.batches()):
+        if batch.changed:
+            timing_model.redefine(batch.changed)
+        before, profiled = window.split(batch.operations, progress.operations)
+        timing_model.run(before)
+        if len(profiled):
+            timed = timing_model.run(profiled)
+            driver.switch(batch.thread)
+            driver.run(timed)
+            if saver:
+                saver.append(timed)
+        progress.operations += len(batch.operations)
+        for event in batch.events:
+            if saver and isinstance(event, Mmap):
+                saver.map(event.mapping)
+            yield replace(event, time=driver.time)

@@ -78,6 +78,11 @@ class Checker:
         self.count = 0
         self.mismatches: list[str] = []
 
+    def switch(self, pe: PEState) -> None:
+        """Change the state in which operations pass. No operation is in flight."""
+        self._spu.update_owner(pe)
+        self._pe = pe
+
     def write(self, register: Register, value: int) -> None:
         """Write a register of the reference, as software has written it in the SPU."""
         self._spu.write(register, value)

@@ -79,6 +79,9 @@ struct Cache {
 
     Cache(uint32_t entries, uint32_t ways) : ways(ways), mask(entries / ways - 1), numbers(entries, INVALID) {}
 
+    // Return whether the core has this cache.
+    bool present() const { return !numbers.empty(); }
+
     // Return whether `number` is present, and make it the most recently used entry of its set. If it was absent, the
     // least recently used entry is evicted.
     bool access(uint64_t number) {
@@ -97,14 +100,17 @@ struct Fills {
     uint64_t latest = 0;  // latest arrival
 
     // At most `window` loads are in flight when an operation dispatches. They take at most a quarter of the usable
-    // slots, so that a rebuild removes at least three quarters of the entries.
+    // slots, so that a rebuild removes at least three quarters of the entries. With a prefetcher more lines can be in
+    // flight: the table then becomes larger.
     explicit Fills(uint32_t window) : arrivals(std::bit_ceil(size_t(8) * window)) {}
 
     void add(uint64_t line, uint64_t arrival, uint64_t dispatch) {
         arrivals.put(arrivals.find(line), line, arrival);
         latest = std::max(latest, arrival);
         // Later loads finish after cycle `dispatch`, so lines that have arrived by that cycle cannot delay them.
-        if (arrivals.full()) arrivals.rebuild(arrivals.slots.size(), dispatch + 1);
+        if (!arrivals.full()) return;
+        arrivals.rebuild(arrivals.slots.size(), dispatch + 1);
+        if (4 * arrivals.used > arrivals.slots.size()) arrivals.rebuild(2 * arrivals.slots.size(), 0);
     }
 
     // Return the cycle in which a load that hits `line` has its data. That is `finish` if the line has arrived by
@@ -127,6 +133,7 @@ struct Predictor {
     std::vector<uint64_t> targets;
     std::vector<uint64_t> returns;    // ring: a push to a full stack overwrites the oldest address
     size_t top = 0, depth = 0;
+    uint64_t predicted = INVALID;     // predicted target of the last return or other indirect branch
 
     Predictor(uint32_t bits, uint32_t return_stack)
         : mask((uint64_t(1) << bits) - 1), directions(mask + 1, 2), targets(mask + 1), returns(return_stack) {}
@@ -140,10 +147,13 @@ struct Predictor {
         else if (kind == Kind::RETURN)
             mispredicted = mispredicts_return(branch.target);
         else if (branch.facts & FACT_INDIRECT)
-            mispredicted = std::exchange(targets[index], branch.target) != branch.target;
+            mispredicted = (predicted = std::exchange(targets[index], branch.target)) != branch.target;
         if (kind == Kind::CALL) push(branch.pc + 4);
         return mispredicted;
     }
+
+    // Return the predicted direction of a conditional branch.
+    bool predicts_taken(uint64_t pc) const { return directions[(pc >> 2 ^ history) & mask] >= 2; }
 
     bool mispredicts_direction(size_t index, bool taken) {
         uint8_t counter = directions[index];
@@ -153,10 +163,12 @@ struct Predictor {
     }
 
     bool mispredicts_return(uint64_t target) {
+        predicted = INVALID;
         if (!depth) return true;
         depth--;
         top = (top ? top : returns.size()) - 1;
-        return returns[top] != target;
+        predicted = returns[top];
+        return predicted != target;
     }
 
     void push(uint64_t target) {

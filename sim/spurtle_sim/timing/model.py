@@ -10,8 +10,7 @@ Ref: DDI0487 M.a, D17.6 (counters), D18.2.4 (data source), D18.2.6 (events).
 """
 
 import ctypes
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import islice
 
@@ -24,7 +23,7 @@ from ..native.header import constants, enumeration, struct
 from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION, TIMED_OPERATION
 from ..trace.instruction import FACT, REGISTERS, Instruction, InstructionKind
-from .parameters import LINE_SHIFT, DataSource, Parameters
+from .parameters import LINE_SHIFT, TABLE, DataSource, Parameters
 
 __all__ = ["TimingModel", "library"]
 
@@ -36,6 +35,7 @@ _INSTRUCTION = np.dtype(
         ("pc", "<u8"),
         ("facts", "<u4"),
         ("kind", "u1"),
+        ("bytes", "u1"),
         ("base", "u1"),
         ("sources", "u1", 6),  # TBX with a table of four registers reads six
         ("destinations", "u1", 4),  # LD4 writes four
@@ -45,11 +45,15 @@ _INSTRUCTION = np.dtype(
 
 _PARAMETERS = np.dtype(
     [
-        (field.name, "<u4", (max(InstructionKind) + 1,)) if field.name == "latencies" else (field.name, "<u4")
-        for field in fields(Parameters)
+        (name, "<u4", (max(InstructionKind) + 1,)) if parameter.kinds else (name, "<u4")
+        for name, parameter in TABLE.items()
     ]
 )
-"""`Parameters`, with the latencies indexed by kind. The latency is zero for a kind without one."""
+"""`Parameters`. Those by kind are indexed by kind, and zero for a kind without a value."""
+
+
+_ROWS = 4
+"""Rows for each operation that a table has at first if operations on the wrong path pass."""
 
 
 class TimingModel:
@@ -60,7 +64,7 @@ class TimingModel:
     instructions : dict of int to Instruction
         Instructions by PC (`Program.instructions`). Instructions can be added between calls, and must not be changed
         or removed.
-    parameters : Parameters, optional
+    parameters : Parameters
         Sizes and latencies.
 
     Raises
@@ -69,11 +73,12 @@ class TimingModel:
         If there is no C++ compiler.
     """
 
-    def __init__(self, instructions: dict[int, Instruction], parameters: Parameters | None = None) -> None:
+    def __init__(self, instructions: dict[int, Instruction], parameters: Parameters) -> None:
         self._instructions = instructions
         self._defined = 0
         self._library = _library()
-        self._model = self._library.timing_model_new(_row(parameters or Parameters()).ctypes)
+        self._wrong_path = parameters.wrong_path
+        self._model = self._library.timing_model_new(_row(parameters).ctypes)
 
     def __del__(self) -> None:
         if hasattr(self, "_model"):
@@ -95,7 +100,8 @@ class TimingModel:
         Returns
         -------
         numpy.ndarray
-            Rows of TIMED_OPERATION, one for each operation. `dispatch` never decreases, also from call to call.
+            Rows of TIMED_OPERATION, one for each operation, and after a mispredicted branch one for each operation on
+            the wrong path that passes the sampling point. `dispatch` never decreases, also from call to call.
 
         Raises
         ------
@@ -104,11 +110,23 @@ class TimingModel:
         """
         self._define()
         rows = np.ascontiguousarray(operations, OPERATION)
-        timed = np.empty(len(rows), TIMED_OPERATION)
-        count = self._library.timing_model_run(self._model, rows.ctypes.data, len(rows), timed.ctypes.data)
-        if count < len(rows):
-            raise ValueError(f"operation {count} must be at the PC of an instruction, not at 0x{rows['pc'][count]:x}")
-        return timed
+        done, parts = 0, [np.empty(0, TIMED_OPERATION)]
+        while done < len(rows):
+            # Memory that is not written is not allocated, so that the table can have more rows than are expected.
+            space = len(rows) - done if not self._wrong_path else _ROWS * (len(rows) - done) + self._wrong_path
+            timed, written = np.empty(space, TIMED_OPERATION), ctypes.c_uint64()
+            arguments = rows[done:].ctypes.data, len(rows) - done, timed.ctypes.data, len(timed), ctypes.byref(written)
+            done += self._library.timing_model_run(self._model, *arguments)
+            parts.append(timed[: written.value])
+            # The model stops at an operation without an instruction, or when the next one may need more rows.
+            if done < len(rows) and written.value + self._wrong_path < len(timed):
+                raise ValueError(f"operation {done} must be at the PC of an instruction, not at 0x{rows['pc'][done]:x}")
+        return parts[1] if len(parts) == 2 else np.concatenate(parts)
+
+    def redefine(self, instructions: Mapping[int, Instruction]) -> None:
+        """Replace instructions, by PC, because the program has changed them."""
+        table = _table(instructions)
+        self._library.timing_model_define(self._model, table.ctypes.data, len(table))
 
     def _define(self) -> None:
         """Pass new instructions to the model. They are the last ones, because a dict keeps the order of insertion."""
@@ -119,7 +137,7 @@ class TimingModel:
             self._defined += new
 
 
-def _table(instructions: dict[int, Instruction]) -> NDArray[np.void]:
+def _table(instructions: Mapping[int, Instruction]) -> NDArray[np.void]:
     """Return rows of _INSTRUCTION. Raise ValueError if the model cannot represent an instruction."""
     table = np.zeros(len(instructions), _INSTRUCTION)
     for pc in instructions:
@@ -127,6 +145,8 @@ def _table(instructions: dict[int, Instruction]) -> NDArray[np.void]:
             raise ValueError(f"the PC of an instruction must be a multiple of 4, not 0x{pc:x}")
     table["pc"] = list(instructions)
     table["facts"] = [instruction.facts for instruction in instructions.values()]
+    # An atomic operation reads and writes its bytes. No other access reaches the limit.
+    table["bytes"] = [min(instruction.traffic, 255) for instruction in instructions.values()]
     table["kind"] = [instruction.kind for instruction in instructions.values()]
     for name, absent in (("sources", _ALWAYS_READY), ("destinations", _NEVER_READ), ("base", _NEVER_READ)):
         limit = _INSTRUCTION[name].itemsize
@@ -142,11 +162,15 @@ def _table(instructions: dict[int, Instruction]) -> NDArray[np.void]:
 def _row(parameters: Parameters) -> NDArray[np.void]:
     """Return `parameters` as a row of _PARAMETERS."""
     row = np.zeros(1, _PARAMETERS)
-    for field in fields(Parameters):
-        if field.name != "latencies":
-            row[field.name] = getattr(parameters, field.name)
-    for kind, latency in parameters.latencies.items():
-        row["latencies"][0, kind] = latency
+    row["occupancy"] = 1
+    bits = parameters.port_bits()
+    for name, parameter in TABLE.items():
+        value = getattr(parameters, name)
+        if not parameter.kinds:
+            row[name] = value
+            continue
+        for kind, number in value.items():
+            row[name][0, kind] = sum(bits[port] for port in number) if parameter.names else number
     return row
 
 
@@ -170,7 +194,7 @@ def _layout() -> str:
 
 def library() -> Library:
     """Return the library of the timing model."""
-    sources = package_files("spurtle_sim.timing", "model.cpp", "components.h")
+    sources = package_files("spurtle_sim.timing", "model.cpp", "components.h", "resources.h")
     return Library("timing_model", {**sources, "layout.h": _layout()})
 
 
@@ -182,7 +206,7 @@ def _library() -> ctypes.CDLL:
         "new": (pointer, [pointer]),
         "delete": (None, [pointer]),
         "define": (None, [pointer, pointer, number]),
-        "run": (number, [pointer, pointer, number, pointer]),
+        "run": (number, [pointer, pointer, number, pointer, number, pointer]),
         "cycles": (number, [pointer]),
     }
     declare(loaded, "timing_model_", functions)

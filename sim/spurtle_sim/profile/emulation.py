@@ -1,0 +1,119 @@
+"""Choice of the front end that executes a program: Unicorn or QEMU."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spurtle.support.arguments import check_type
+from spurtle.support.errors import UserError
+
+if TYPE_CHECKING:
+    from ..emulator.front_end import FrontEnd
+
+__all__ = ["EMULATORS", "Emulation", "add_emulation_arguments", "parse_emulation"]
+
+EMULATORS = ("auto", "qemu", "unicorn")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emulation:
+    """Front end that executes a program.
+
+    Parameters
+    ----------
+    emulator : str
+        `qemu`, `unicorn`, or `auto`: QEMU 10 or later if it is found, otherwise Unicorn for a static program and an
+        older QEMU for a dynamically linked one.
+    qemu : str or None
+        Path of `qemu-aarch64`. None for the one that is found. Not with `unicorn`.
+    sysroot : str or None
+        Folder with the libraries of a dynamically linked program. Not with `unicorn`.
+    follow : bool
+        Profile the processes that the program starts, too. Not with `unicorn`.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of another type.
+    ValueError
+        If `emulator` is unknown, or an option is given that it does not have.
+    """
+
+    emulator: str = "auto"
+    qemu: str | None = None
+    sysroot: str | None = None
+    follow: bool = False
+
+    def __post_init__(self) -> None:
+        check_type("follow", self.follow, bool)
+        if self.emulator not in EMULATORS:
+            raise ValueError(f"emulator must be {', '.join(EMULATORS[:-1])} or {EMULATORS[-1]}, not {self.emulator!r}")
+        if self.emulator == "unicorn" and self.needs_qemu:
+            raise ValueError("qemu, sysroot and follow must not be set with the emulator unicorn")
+
+    @property
+    def needs_qemu(self) -> bool:
+        """Whether an option requires QEMU."""
+        return self.emulator == "qemu" or self.qemu is not None or self.sysroot is not None or self.follow
+
+    def program(self, path: str | Path, arguments: Sequence[str]) -> "FrontEnd":
+        """Return the front end with the program.
+
+        Raises
+        ------
+        UserError
+            If the program cannot be executed, or the emulator is not installed.
+        """
+        # Imported here because the command line needs only the options, and the emulator takes long to load.
+        from ..emulator.elf import read_headers
+        from ..qemu.find import INSTALL, find_qemu
+
+        qemu = None if self.emulator == "unicorn" else find_qemu(self.qemu)
+        if self.needs_qemu and qemu is None:
+            raise UserError(f"no QEMU was found that accepts plugins: {INSTALL}")
+        if qemu is not None and (self.needs_qemu or qemu.exact or read_headers(path).interpreter is not None):
+            from ..qemu.program import QemuProgram
+
+            return QemuProgram(qemu, path, arguments, sysroot=self.sysroot or "", follow=self.follow)
+        from ..emulator.program import Program
+
+        return Program(path, arguments)
+
+
+def add_emulation_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options for `parse_emulation`."""
+    parser.add_argument(
+        "--emulator",
+        choices=EMULATORS,
+        default=EMULATORS[0],
+        help="emulator that runs the program; default: QEMU 10 or later if it is found, else Unicorn for a static "
+        "program and an older QEMU for a dynamically linked one",
+    )
+    parser.add_argument(
+        "--qemu",
+        metavar="PATH",
+        help="qemu-aarch64 that accepts plugins; default: SPURTLE_QEMU, that of make qemu, or the one in PATH",
+    )
+    parser.add_argument(
+        "--sysroot", metavar="DIR", help="folder with the libraries of a dynamically linked program; with QEMU"
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="profile the processes that the program starts, too; with QEMU"
+    )
+
+
+def parse_emulation(options: argparse.Namespace) -> Emulation:
+    """Return the front end that the options of `add_emulation_arguments` select.
+
+    Raises
+    ------
+    UserError
+        If they exclude each other.
+    """
+    if options.emulator == "unicorn":
+        for name in ("qemu", "sysroot", "follow"):
+            if getattr(options, name):
+                raise UserError(f"--{name} must not come with --emulator unicorn: it is an option of QEMU")
+    return Emulation(emulator=options.emulator, qemu=options.qemu, sysroot=options.sysroot, follow=options.follow)

@@ -1,0 +1,107 @@
+"""Profile of timed operations from a file, which another simulator or a core can have recorded."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+import numpy as np
+
+from spurtle.config import SPUConfig
+from spurtle.support.errors import PROFILE_FAILED
+
+from ..perf.events import Mmap, mmap_event
+from ..perf.process import Mapping
+from ..trace.file import OperationsFile, check_order
+from . import outputs
+from .driver import Driver
+from .extra import ExtraFiles, OpenFiles
+from .options import Sampling
+from .progress import Progress
+from .result import ProfileResult
+from .saved import saved_process
+from .window import Window
+
+__all__ = ["replay"]
+
+_NO_FILES = ExtraFiles()
+
+
+def replay(
+    config: SPUConfig,
+    operations: str,
+    *,
+    sampling: Sampling,
+    window: Window,
+    output: str,
+    extra: ExtraFiles = _NO_FILES,
+    check: bool = False,
+) -> int:
+    """Play the operations of a file on the SPU and write their profile.
+
+    Parameters
+    ----------
+    config : SPUConfig
+    operations : str
+        Name of the file.
+    sampling : Sampling
+    window : Window
+    output : str
+        Name of the perf.data file.
+    extra : ExtraFiles
+        File for waveforms. The default is none.
+    check : bool
+        Compare all results with the reference model.
+
+    Returns
+    -------
+    int
+        0, or PROFILE_FAILED if a comparison failed.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be read, it is not valid, or the output cannot be written.
+    """
+    outputs.check_output(output, operations, also=extra.names)
+    file = OperationsFile(operations)
+    process, later = saved_process(operations, file.description)
+    with closing(OpenFiles(output, extra)) as files:
+        driver = Driver(config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves)
+        progress = Progress(driver, min(file.count, window.end))
+        mappings: list[Mmap] = []
+        with progress.shown():
+            played = _play(operations, file, later, driver, window, progress, config.ops_per_cycle)
+            mappings.extend(mmap_event(process, driver.time, mapping) for mapping in played)
+            driver.stop()
+        seconds = progress.seconds
+        result = ProfileResult(config, sampling, driver, output)
+        result.save(process, mappings)
+        files.save(process, driver.sampled)
+        result.print_summary(seconds)
+    return PROFILE_FAILED if result.print_mismatches() else 0
+
+
+def _play(
+    name: str,
+    file: OperationsFile,
+    later: Sequence[tuple[int, Mapping]],
+    driver: Driver,
+    window: Window,
+    progress: Progress,
+    lanes: int,
+) -> Iterator[Mapping]:
+    """Play the operations. Yield each mapping after the operations before it have passed."""
+    yielded, before = 0, np.zeros(0, np.uint64)
+    for rows in file.rows():
+        check_order(name, rows, progress.operations, before, lanes)
+        before = np.concatenate((before, rows["dispatch"]))[-lanes:]
+        passed, end = progress.operations, progress.operations + len(rows)
+        while yielded < len(later) and later[yielded][0] <= end:
+            count, mapping = later[yielded]
+            yielded += 1
+            driver.run(window.split(rows[: count - passed], passed)[1])
+            rows, passed = rows[count - passed :], count
+            yield mapping
+        driver.run(window.split(rows, passed)[1])
+        progress.operations = end
+        if end >= window.end:
+            return

@@ -1,0 +1,1 @@
+"""Execution of AArch64 Linux programs by QEMU user mode with a plugin, which records each retired instruction."""

@@ -1,0 +1,196 @@
+"""Execution of an AArch64 Linux program by QEMU user mode. Each retired instruction is recorded as an operation."""
+
+import os
+import time
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from signal import Signals
+
+import numpy as np
+
+from spurtle.support.errors import UserError
+
+from ..emulator.a64 import UnsupportedInstructionError, classify
+from ..emulator.elf import read_headers
+from ..emulator.front_end import SIGNAL_STATUS, Batch
+from ..emulator.words import WORD, word_row
+from ..native.library import Library
+from ..perf.process import PID, Process
+from ..trace.instruction import Instruction, InstructionKind
+from . import reader
+from .find import Qemu
+from .processes import Processes
+from .reader import Reader, Step, StepResult
+
+__all__ = ["QemuProgram"]
+
+_CPU = "neoverse-n1"
+_STACK_BYTES = (8 << 20) + (1 << 16)  # plugin.cpp recognizes the stack by its length
+_LIMIT = 65536  # operations in a batch
+_WAIT = 0.0002  # seconds, if there is nothing to read
+_CRASHES = {Signals.SIGSEGV, Signals.SIGBUS, Signals.SIGILL, Signals.SIGTRAP, Signals.SIGFPE}
+_UNKNOWN = Instruction(InstructionKind.INTEGER)
+"""Instruction that QEMU executes and that cannot be classified."""
+
+
+class QemuProgram:
+    """Program that QEMU executes once, by `batches`. Members are those of `emulator.front_end.FrontEnd`.
+
+    Parameters
+    ----------
+    qemu : Qemu
+    path : str or Path
+        AArch64 Linux executable.
+    arguments : sequence of str
+        argv[1:]. The environment is that of this process.
+    sysroot : str
+        Folder in which QEMU looks for the files of the program first, such as its dynamic linker. Can be empty.
+    follow : bool
+        Whether the processes that the program starts are recorded.
+    seed : int
+        Seed of AT_RANDOM.
+
+    Raises
+    ------
+    UserError
+        If the file is not an AArch64 executable, or its dynamic linker does not exist.
+    """
+
+    def __init__(
+        self,
+        qemu: Qemu,
+        path: str | Path,
+        arguments: Sequence[str] = (),
+        *,
+        sysroot: str = "",
+        follow: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.path = Path(path).absolute()
+        self.argv = (str(path), *arguments)
+        self.instructions: dict[int, Instruction] = {}
+        self.failure = ""
+        self.exit_status: int | None = None
+        self._qemu = qemu
+        self._sysroot = os.path.abspath(sysroot) if sysroot else ""  # noqa: PTH100, the text is a prefix
+        self._follow = follow
+        self._seed = seed
+        self._child = 0
+        self._changed: dict[int, Instruction] = {}
+        interpreter = read_headers(path).interpreter
+        if not os.access(path, os.X_OK):
+            raise UserError(f"{path} must be executable: chmod +x {path}")
+        if interpreter and not any(os.access(name, os.R_OK) for name in (self._sysroot + interpreter, interpreter)):
+            raise UserError(
+                f"{path} needs the dynamic linker {interpreter}, which is not in {self._sysroot or '/'}: "
+                "name a folder with the libraries of the program by --sysroot"
+            )
+
+    @property
+    def hint(self) -> str:
+        """Empty: no other front end supports more."""
+        return ""
+
+    @property
+    def grade(self) -> str:
+        """Sentence that names the front end, and what it does not record."""
+        if self._qemu.exact:
+            return f"emulator: {self._qemu.name}; outcomes are exact"
+        return (
+            f"emulator: {self._qemu.name}, without registers: conditional selects and compares are recorded as passed, "
+            "DC ZVA without an address; make qemu builds a version with registers"
+        )
+
+    @property
+    def process(self) -> Process:
+        """The process. Its mappings are known when it runs."""
+        return Process(self.path, self.argv, PID, ())
+
+    def libraries(self) -> list[Library]:
+        """Return the libraries that `batches` loads, and the plugin."""
+        return [reader.library(), reader.plugin()]
+
+    def kill(self, number: Signals) -> None:
+        """Send a signal to the program. A signal handler can call this method."""
+        if self._child and self.exit_status is None:
+            os.kill(self._child, number)
+
+    def batches(self) -> Generator[Batch]:
+        """Run the program until it ends. Yield the operations of its threads as QEMU has executed them.
+
+        Raises
+        ------
+        UserError
+            If there is no C++ compiler, or QEMU cannot execute the program.
+        """
+        records = Reader(_LIMIT)
+        command = self._command(records)
+        records.configure(command, self._sysroot, follow=self._follow)
+        processes = Processes(self.path, self._sysroot)
+        self._child = reader.start([*command, "-0", self.argv[0], str(self.path), *self.argv[1:]])
+        try:
+            yield from self._read(records, processes)
+        finally:
+            if self.exit_status is None:
+                os.kill(self._child, Signals.SIGKILL)
+                os.waitpid(self._child, 0)
+        number = (self.exit_status or 0) - SIGNAL_STATUS
+        if number in _CRASHES:
+            place = f" at PC 0x{records.crash:x}" if records.crash else ""
+            self.failure = f"{self.path.name} crashed{place}: {Signals(number).name}"
+        if not records.started:
+            raise UserError(f"{self._qemu.path} cannot execute {self.path}")
+        if records.exhausted:
+            raise UserError(f"{self.path.name} has more threads than can be recorded")
+
+    def _command(self, records: Reader) -> list[str]:
+        """Return the arguments of QEMU before the program."""
+        plugin = str(reader.plugin().make()).replace(",", ",,")  # a comma separates the arguments of the option
+        ring = f"/proc/{os.getpid()}/fd/{records.descriptor}"
+        options = ["-cpu", _CPU, "-seed", str(self._seed), "-s", str(_STACK_BYTES), "-plugin", f"{plugin},ring={ring}"]
+        return [self._qemu.path, *options, *(["-L", self._sysroot] if self._sysroot else [])]
+
+    def _read(self, records: Reader, processes: Processes) -> Iterator[Batch]:
+        ended = False
+        while True:
+            report = records.step()
+            thread = processes.number(report.thread)
+            events = []
+            if report.result is StepResult.EVENT:
+                events = list(processes.events(report))
+            elif report.result is StepResult.ENDED:
+                events = list(processes.end(report))
+            if len(report.operations) or events:
+                changed, self._changed = self._changed, {}
+                yield Batch(operations=report.operations, thread=thread, changed=changed, events=events)
+            if report.result is StepResult.UNCLASSIFIED:
+                records.classify(self._classify(report))
+            elif report.result is StepResult.IDLE:
+                if ended:
+                    return
+                ended = self._wait(records)
+
+    def _wait(self, records: Reader) -> bool:
+        """Wait for a moment. Return whether the program has ended."""
+        process, status = os.waitpid(self._child, os.WNOHANG)
+        if not process:
+            time.sleep(_WAIT)
+            return False
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        records.end(number)
+        self.exit_status = SIGNAL_STATUS + number if number else os.WEXITSTATUS(status)
+        return True
+
+    def _classify(self, report: Step) -> np.ndarray:
+        """Classify the instructions of a block. Return rows of WORD."""
+        rows = []
+        for index, word in enumerate(report.instructions()):
+            pc = report.address + 4 * index
+            try:
+                instruction = classify(word)
+            except UnsupportedInstructionError:
+                instruction = _UNKNOWN
+            if self.instructions.setdefault(pc, instruction) != instruction:
+                self._changed[pc] = self.instructions[pc] = instruction
+            rows.append(word_row(instruction))
+        return np.array(rows, WORD)

@@ -1,0 +1,300 @@
+"""Programs that only QEMU can run: threads, signals, dynamic libraries, processes, and code written at run time."""
+
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from signal import SIGINT, SIGKILL, Signals
+
+import numpy as np
+import pytest
+
+from spurtle.config import CONFIGS
+from spurtle.support.errors import UserError
+from spurtle_sim.emulator.front_end import Batch
+from spurtle_sim.emulator.loader import read_image
+from spurtle_sim.perf.events import Comm, Exit, Fork, Mmap, TimedEvent
+from spurtle_sim.perf.process import PID
+from spurtle_sim.profile.emulation import Emulation
+from spurtle_sim.profile.run import run_profile
+from spurtle_sim.qemu.find import Qemu
+from spurtle_sim.qemu.program import QemuProgram
+from spurtle_sim.trace.instruction import FACT
+from tests.support.elf import EXIT, write_elf
+from tests.support.profile_output import profile_records
+from tests.support.qemu import CROSS_COMPILER, SYSROOT, needs_compiler, qemu_versions
+from tests.support.tiers import tiers
+
+pytestmark = pytest.mark.parametrize("qemu", qemu_versions())
+
+THREADS = """
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static pthread_barrier_t barrier;
+static long total;
+static void *work(void *argument) {
+    pthread_setname_np(pthread_self(), "worker");
+    pthread_barrier_wait(&barrier);
+    for (volatile long i = 0; i < 3000; i++) __atomic_add_fetch(&total, 1, __ATOMIC_SEQ_CST);
+    return argument;
+}
+int main(int count, char **arguments) {
+    int threads = atoi(arguments[1]);
+    pthread_t *thread = malloc(threads * sizeof(*thread));
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 1 << 16);
+    pthread_barrier_init(&barrier, 0, threads);
+    for (int i = 0; i < threads; i++)
+        if (pthread_create(&thread[i], &attributes, work, 0)) return 3;
+    for (int i = 0; i < threads; i++) pthread_join(thread[i], 0);
+    return total != 3000L * threads;
+}
+"""
+
+SIGNALS = """
+#include <signal.h>
+#include <sys/time.h>
+static volatile int count;
+static volatile unsigned sum;
+static void handle(int number) {
+    count++;
+    for (int i = 0; i < 50; i++) sum += i & number;
+}
+int main(void) {
+    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
+    struct itimerval timer = {{0, 500}, {0, 500}};
+    unsigned value = 1;
+    sigaction(SIGALRM, &action, 0);
+    setitimer(ITIMER_REAL, &timer, 0);
+    while (count < 40)
+        for (int i = 0; i < 1000; i++) value = value & 1 ? 3 * value + 1 : value / 2;
+    return value & 0;
+}
+"""
+
+PROCESSES = """
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **arguments, char **environment) {
+    if (count > 1) {
+        volatile int sum = 0;
+        for (int i = 0; i < 1000; i++) sum += i;
+        return atoi(arguments[1]);
+    }
+    for (int i = 1; i <= 3; i++) {
+        char number[] = {'0' + i, 0}, *next[] = {arguments[0], number, 0};
+        int status;
+        pid_t child = fork();
+        if (!child) {
+            execve("/proc/self/exe", next, environment);
+            _exit(100);
+        }
+        waitpid(child, &status, 0);
+        if (WEXITSTATUS(status) != i) return 101;
+    }
+    char *last[] = {arguments[0], "7", 0};
+    execve(arguments[0], last, environment);
+    return 102;
+}
+"""
+
+WRITTEN = """
+#include <sys/mman.h>
+int main(void) {
+    unsigned *code = mmap(0, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int sum = 0;
+    for (int i = 0; i < 50; i++) {
+        code[0] = 0x52800000 | i << 5;                // mov w0, #i
+        code[1] = i & 1 ? 0x11000400 : 0xB9400021;    // add w0, w0, #1; or ldr w1, [x1]
+        code[2] = 0xD65F03C0;                         // ret
+        __builtin___clear_cache((char *)code, (char *)(code + 3));
+        sum += ((int (*)(int, int *))code)(0, &sum);
+    }
+    return sum != 1225 + 25;
+}
+"""
+
+CALLER = """
+#include <stdio.h>
+int main(void) { return printf("%d\\n", 42) != 3; }
+"""
+
+
+def compiled(folder: Path, source: str, *options: str) -> Path:
+    (folder / "program.c").write_text(source)
+    command = [CROSS_COMPILER, "-O1", "-pthread", *options, "-o", folder / "program", folder / "program.c"]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder / "program"
+
+
+def executable(path: Path, words: Sequence[int]) -> Path:
+    write_elf(path, words).chmod(0o755)
+    return path
+
+
+def events(batches: Iterable[Batch], kind: type[TimedEvent]) -> list[TimedEvent]:
+    return [event for batch in batches for event in batch.events if isinstance(event, kind)]
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", tiers(full=[1, 16], long=[600]))
+def test_threads(qemu: Qemu, threads: int, tmp_path: Path) -> None:
+    """Each thread has its operations, its start, its name and its end."""
+    program = QemuProgram(qemu, compiled(tmp_path, THREADS, "-static"), [str(threads)])
+    batches = list(program.batches())
+    assert program.exit_status == 0
+    numbers = set(range(PID + 1, PID + 1 + threads))
+    assert {batch.thread for batch in batches} == {PID, *numbers}
+    assert {event.tid for event in events(batches, Fork)} == numbers
+    assert {event.tid for event in events(batches, Exit)} == numbers
+    assert {event.tid for event in events(batches, Comm)} == numbers
+    atomics: Counter[int] = Counter()
+    for batch in batches:
+        atomic = batch.operations["facts"] & (FACT["atomic"] | FACT["exclusive"]) != 0
+        if batch.thread != PID:
+            atomics[batch.thread] += int(atomic.sum())
+    assert min(atomics.values()) >= 3000
+    started = {PID}
+    for batch in batches:
+        assert batch.thread in started or not len(batch.operations)
+        started |= {event.tid for event in batch.events if isinstance(event, Fork)}
+
+
+@needs_compiler
+@pytest.mark.full
+def test_records_of_threads(qemu: Qemu, tmp_path: Path) -> None:
+    """The Context packets have the numbers of the threads, and each record is what the reference writes."""
+    path = compiled(tmp_path, THREADS, "-static")
+    output = tmp_path / "perf.data"
+    emulation = Emulation(qemu=qemu.path)
+    status = run_profile(CONFIGS["v1p4"], path, ["4"], output=str(output), check=True, emulation=emulation)
+    assert status == 0
+    contexts = {record.context_el1 for record in profile_records(output)}
+    assert contexts == set(range(PID, PID + 5))
+
+
+@needs_compiler
+@pytest.mark.full
+def test_signal_handlers(qemu: Qemu, tmp_path: Path) -> None:
+    """The next operation after each one is its successor, except at the start and the end of a handler."""
+    path = compiled(tmp_path, SIGNALS, "-static")
+    program = QemuProgram(qemu, path)
+    operations = np.concatenate([batch.operations for batch in program.batches()])
+    assert program.exit_status == 0
+    facts = operations["facts"][:-1]
+    branches = facts & FACT["branch"] != 0
+    following = np.where(branches, operations["target"][:-1], operations["pc"][:-1] + 4)
+    breaks = np.flatnonzero(following != operations["pc"][1:])
+    handle = next(address for address, name in read_image(path).functions if name == "handle")
+    entered = operations["pc"][1:][breaks] == handle
+    assert entered.sum() >= 40
+    # The other breaks follow rt_sigreturn. A handler that follows another one directly has one break.
+    assert np.all(facts[breaks][~entered] & FACT["exception"])
+    # A direct branch has one of its two targets, also if a signal has interrupted it.
+    direct = branches & (facts & FACT["indirect"] == 0)
+    targets: dict[int, set[int]] = {}
+    for pc, target in zip(
+        operations["pc"][:-1][direct].tolist(), operations["target"][:-1][direct].tolist(), strict=True
+    ):
+        targets.setdefault(pc, set()).add(target)
+    assert max(map(len, targets.values())) == 2
+
+
+@needs_compiler
+@pytest.mark.full
+@pytest.mark.parametrize("follow", [False, True])
+def test_processes(qemu: Qemu, follow: bool, tmp_path: Path) -> None:
+    """The first process is recorded after it executes another program; with `follow`, all processes."""
+    program = QemuProgram(qemu, compiled(tmp_path, PROCESSES, "-static"), follow=follow)
+    batches = list(program.batches())
+    assert program.exit_status == 7
+    children = [PID + number for number in (1, 2, 3)] if follow else []
+    assert sorted({batch.thread for batch in batches}) == [PID, *children]
+    assert [event.pid for event in events(batches, Fork)] == children
+    assert [event.pid for event in events(batches, Comm)] == [*children, PID]
+    assert all(isinstance(event, Comm) and event.name == "program" for event in events(batches, Comm))
+
+
+@needs_compiler
+@pytest.mark.full
+def test_written_code(qemu: Qemu, tmp_path: Path) -> None:
+    """An instruction that replaces another one is classified again."""
+    program = QemuProgram(qemu, compiled(tmp_path, WRITTEN, "-static"))
+    batches = list(program.batches())
+    assert program.exit_status == 0
+    assert sum(len(batch.changed) for batch in batches) >= 49
+    loads = sum(int((batch.operations["pc"] % 4096 == 4).sum()) for batch in batches if batch.changed)
+    assert loads >= 40
+
+
+@needs_compiler
+@pytest.mark.full
+def test_dynamic_libraries(qemu: Qemu, tmp_path: Path) -> None:
+    path = compiled(tmp_path, CALLER)
+    program = QemuProgram(qemu, path, sysroot=str(SYSROOT))
+    mappings = [event.mapping for event in events(program.batches(), Mmap) if isinstance(event, Mmap)]
+    assert program.exit_status == 0
+    code = {Path(mapping.path).name for mapping in mappings if mapping.executable}
+    assert {"program", "libc.so.6", "ld-linux-aarch64.so.1"} <= code
+    executed = {pc // 4096 * 4096 for pc in program.instructions}
+    ranges = [(mapping.start, mapping.end) for mapping in mappings if mapping.executable]
+    assert all(any(start <= page < end for start, end in ranges) for page in executed)
+    with pytest.raises(UserError, match=r"needs the dynamic linker /lib/ld-linux-aarch64\.so\.1, .* by --sysroot"):
+        QemuProgram(qemu, path, sysroot=str(tmp_path))
+
+
+@needs_compiler
+@pytest.mark.full
+def test_runs_are_identical(qemu: Qemu, tmp_path: Path) -> None:
+    path = compiled(tmp_path, CALLER)
+    runs = [
+        np.concatenate([batch.operations for batch in QemuProgram(qemu, path, sysroot=str(SYSROOT)).batches()])
+        for _ in range(2)
+    ]
+    assert np.array_equal(*runs)
+
+
+@pytest.mark.parametrize("number", [SIGINT, SIGKILL])
+def test_a_signal_ends_the_program(qemu: Qemu, number: Signals, tmp_path: Path) -> None:
+    """The operations before a signal are recorded, also if the reader is behind."""
+    program = QemuProgram(qemu, executable(tmp_path / "program", [0x14000000]))
+    count = 0
+    for batch in program.batches():
+        count += len(batch.operations)
+        if count > 100_000:
+            program.kill(number)
+    assert program.exit_status == 128 + number
+    assert count > 100_000
+    program.kill(number)  # it has ended
+
+
+def test_the_command(qemu: Qemu, tmp_path: Path) -> None:
+    path = executable(tmp_path / "program", [0x529FFFE2, 0x71000442, 0x54FFFFE1, 0xD2800B20, *EXIT])
+    spurtle = str(Path(sys.executable).with_name("spurtle"))
+    command = [spurtle, "profile", "--check", "--qemu", qemu.path, "-o", str(tmp_path / "perf.data"), str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert run.returncode == 89, run.stderr
+    assert run.stderr.splitlines()[0].startswith(f"emulator: {qemu.name}")
+    assert ", each one checked: " in run.stderr
+
+
+def test_a_thread_of_python(qemu: Qemu, tmp_path: Path) -> None:
+    """A program can be profiled outside of the main thread."""
+    path = executable(tmp_path / "program", [0xD2800B20, *EXIT])
+    statuses: list[int] = []
+    emulation = Emulation(qemu=qemu.path)
+    output = str(tmp_path / "perf.data")
+
+    def profile() -> None:
+        statuses.append(run_profile(CONFIGS["neoverse_n1"], path, output=output, emulation=emulation))
+
+    thread = threading.Thread(target=profile)
+    thread.start()
+    thread.join()
+    assert statuses == [89]

@@ -1,0 +1,47 @@
+"""QEMU for tests: the package of Debian 12, and the version that `make qemu` builds."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spurtle.support.errors import UserError
+from spurtle_sim.native.cache import cache_folder
+from spurtle_sim.qemu.find import Qemu, find_qemu
+
+__all__ = ["CROSS_COMPILER", "SYSROOT", "every_qemu", "needs_compiler", "qemu_versions"]
+
+_COMMANDS = {"package": "apt-get install qemu-user", "built": "make qemu"}
+
+CROSS_COMPILER = "aarch64-linux-gnu-gcc"
+SYSROOT = Path("/usr/aarch64-linux-gnu")
+"""Folder of the libraries of the cross compiler."""
+
+needs_compiler = pytest.mark.skipif(
+    shutil.which(CROSS_COMPILER) is None or not (SYSROOT / "lib" / "libc.so.6").exists(),
+    reason=f"{CROSS_COMPILER} is not installed: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
+)
+
+
+def _find(path: str | None) -> Qemu | None:
+    try:
+        return find_qemu(path) if path and shutil.which(path) else None
+    except UserError:  # it accepts no plugins
+        return None
+
+
+def every_qemu() -> dict[str, Qemu | None]:
+    """Return both versions, by the names of `qemu_versions`."""
+    return {
+        "package": _find("/usr/bin/qemu-aarch64"),
+        "built": _find(str(cache_folder() / "tools" / "qemu-aarch64")),
+    }
+
+
+def qemu_versions() -> list[Any]:
+    """Return cases for `pytest.mark.parametrize`: each version, which is skipped if it is absent."""
+    return [
+        pytest.param(qemu, id=name, marks=pytest.mark.skipif(qemu is None, reason=f"QEMU is absent: {_COMMANDS[name]}"))
+        for name, qemu in every_qemu().items()
+    ]
