@@ -10,6 +10,9 @@ from spurtle.support.streams import print_stderr
 from ..perf.events import TimedEvent, process_events
 from ..perf.process import Process
 from ..perf.writer import Recording
+from ..report.reading import read_profile
+from ..report.summary import build_highlights
+from ..report.terminal import highlights
 from . import outputs
 from .driver import Driver
 from .extra import OpenFiles
@@ -92,10 +95,6 @@ class ProfileResult:
 
     def _print_highlights(self) -> None:
         """Print the most important lines of the report, if there are records."""
-        from ..report.reading import read_profile
-        from ..report.summary import build_highlights
-        from ..report.terminal import highlights
-
         try:
             contents = build_highlights(read_profile(self._output, Path(self._output).read_bytes(), None))
         except (OSError, UserError):  # no sample passed the filter, or another program has removed the file

@@ -69,7 +69,7 @@ def run_profile(
     window : Window
         Part that is profiled, and end of the run. The default is the complete run.
     output : str
-        Name of the perf.data file; `outputs` derives the names of the others from it. Discard mode writes no file.
+        Name of the perf.data file. `{output}.spe` and `{output}.exact.json` are written too; no file in Discard mode.
     extra : ExtraFiles
         Files for timed operations and waveforms. The default is none.
     check : bool
