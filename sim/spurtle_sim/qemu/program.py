@@ -77,6 +77,8 @@ class QemuProgram:
         self._seed = seed
         self._child = 0
         self._changed: dict[int, Instruction] = {}
+        if sysroot and not Path(sysroot).is_dir():
+            raise UserError(f"the sysroot must be a folder, not {sysroot}")
         interpreter = read_headers(path).interpreter
         if not os.access(path, os.X_OK):
             raise UserError(f"{path} must be executable: chmod +x {path}")
