@@ -286,7 +286,18 @@ def test_the_description_of_the_process_is_checked_first(tmp_path: Path, capsys:
     assert [file.name for file in tmp_path.iterdir()] == ["operations.parquet"]
 
 
-@pytest.mark.parametrize("options", [("--core", "wide"), ("--save-ops", "other.parquet"), ("program",)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--core", "wide"),
+        ("--save-ops", "other.parquet"),
+        ("program",),
+        ("--qemu", "x"),
+        ("--sysroot", "/"),
+        ("--follow",),
+        ("--emulator", "unicorn"),
+    ],
+)
 def test_options_of_the_timing_do_not_come_with_timed_operations(
     options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,11 +8,11 @@ from signal import Signals
 
 import numpy as np
 
-from spurtle.support.errors import UserError
+from spurtle.support.errors import SIGNAL_STATUS, UserError
 
 from ..emulator.a64 import UnsupportedInstructionError, classify
 from ..emulator.elf import read_headers
-from ..emulator.front_end import SIGNAL_STATUS, Batch
+from ..emulator.front_end import Batch
 from ..emulator.words import WORD, word_row
 from ..native.library import Library
 from ..perf.process import PID, Process
