@@ -7,9 +7,12 @@ import gc
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from signal import SIGHUP, SIGTERM, Signals
 from typing import Any
 
 import pytest
@@ -93,6 +96,12 @@ INVALID = [
       for value in (*NOT_NUMBERS, "4096", "0x" + "f" * 5000)),
     *((("profile", f"--filter={value}", "PROGRAM"), 125, "--filter must be one of branch_filter")
       for value in ("", ",", "=", "x", "\udcff", "discard")),
+    *((("profile", f"--{name}=", "PROGRAM"), 125, f"argument --{name}: the name must not be empty")
+      for name in ("core", "ops", "save-ops", "waves", "qemu", "sysroot")),
+    *((("profile", "--waves=x.vcd", f"--{name}=", "PROGRAM"), 125, f"--{name} must be a number of at least 1")
+      for name in ("from", "to")),
+    (("operations", "", "-o", "x"), 2, "argument IN.csv: the name must not be empty"),
+    (("operations", "x", "--program=", "-o", "x"), 2, "argument --program: the name must not be empty"),
     (("profile", "--filter=load_filter,load_filter", "PROGRAM"), 125, "--filter must name each filter once"),
 ]  # fmt: skip
 """Arguments, exit status, and a part of the sentence. PROGRAM is a valid program, FOLDER an empty folder."""
@@ -231,6 +240,23 @@ def test_an_interrupt_before_the_program_runs(
     monkeypatch.setattr("spurtle_sim.cli.command.parse_sampling", interrupted)
     assert main(["profile", "x"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("number", [SIGTERM, SIGHUP])
+def test_a_signal_before_the_program_runs(number: Signals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Unfinished files are removed, also if the signal arrives twice, and the signals have their handlers again."""
+
+    def terminated(*_: Any) -> None:
+        with tempfile.TemporaryDirectory(dir=tmp_path):
+            try:
+                signal.raise_signal(number)
+            finally:
+                signal.raise_signal(number)
+
+    monkeypatch.setattr("spurtle_sim.cli.command.parse_sampling", terminated)
+    assert main(["profile", "x"]) == 128 + number
+    assert not [*tmp_path.iterdir()]
+    assert signal.getsignal(number) is signal.SIG_DFL
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,6 +72,12 @@ def test_a_file_without_permission_to_execute(static: Path, monkeypatch: pytest.
         Emulation(emulator="qemu").program(static, [])
 
 
+def test_the_sysroot_is_a_folder(static: Path) -> None:
+    for sysroot in (static, static / "x"):
+        with pytest.raises(UserError, match=f"^the sysroot must be a folder, not {sysroot}$"):
+            QemuProgram(NEW, static, sysroot=str(sysroot))
+
+
 def test_invalid_arguments() -> None:
     with pytest.raises(ValueError, match="emulator must be auto, qemu or unicorn, not 'gem5'"):
         Emulation(emulator="gem5")

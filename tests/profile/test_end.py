@@ -70,6 +70,26 @@ def test_a_crash_before_the_first_sample(tmp_path: Path) -> None:
     check_profile(output, 0)
 
 
+@pytest.mark.parametrize("option", ["--core", "--qemu", "SPURTLE_QEMU", "program"])
+def test_no_output_replaces_an_input(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = write_elf(tmp_path / "program", EXIT)
+    named = program if option == "program" else tmp_path / "input.vcd"
+    named.touch()
+    content = named.read_bytes()
+    if option == "SPURTLE_QEMU":
+        monkeypatch.setenv(option, str(named))
+    options = [option, str(named)] if option.startswith("--") else []
+    (tmp_path / "link.vcd").symlink_to(named)
+    output = str(tmp_path / "perf.data")
+    for outputs in (["-o", str(named)], ["-o", output, "--waves", str(tmp_path / "link.vcd")]):
+        assert main(["profile", *options, *outputs, str(program)]) == 125
+        assert capsys.readouterr().err.endswith(f": it is the same file as the input {named}\n")
+    assert named.read_bytes() == content
+    assert not Path(output).exists()
+
+
 def started(words: Sequence[int], folder: Path, *options: str, **streams: Any) -> tuple[subprocess.Popen[bytes], Path]:
     """Start the profile of a program in a new process. Return the process, and the name of the profile."""
     program = write_elf(folder / "program", words)

@@ -3,7 +3,7 @@
 import io
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from spurtle.support.errors import PROFILE_FAILED, UserError
 from spurtle_sim.cli import main
 from spurtle_sim.perf.process import PID, Process
-from spurtle_sim.profile.saved import OperationsSaver
+from spurtle_sim.profile.saved import OperationsSaver, saved_process
 from spurtle_sim.trace.csv_file import read_csv
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from spurtle_sim.trace.file import OperationsFile, OperationsWriter
@@ -158,13 +158,20 @@ def test_mutated_files_are_read_or_refused(tmp_path: Path) -> None:
             assert len(found) <= 200
 
 
-def other(schema: pa.Schema | None = None, metadata: dict[str, str] | None = None, **values: Any) -> bytes:
+def other(
+    schema: pa.Schema | None = None,
+    metadata: dict[str, str] | None = None,
+    repeated: Sequence[str] = (),
+    **values: Any,
+) -> bytes:
     """Return a Parquet file with one operation, or with other columns."""
     names = TIMED_OPERATION.names or ()
     columns = {name: pa.array([values.get(name, 0)], pa.from_numpy_dtype(TIMED_OPERATION[name])) for name in names}
     file = io.BytesIO()
     found = pa.table(columns)
     found = found if schema is None else found.cast(schema)
+    for name in repeated:
+        found = found.append_column(name, found.column(name))
     pq.write_table(found.replace_schema_metadata(metadata or {"spurtle_operations": '{"format": 1}'}), file)
     return file.getvalue()
 
@@ -173,6 +180,11 @@ def other(schema: pa.Schema | None = None, metadata: dict[str, str] | None = Non
     ("make", "message"),
     [
         (lambda: other(metadata={"other": "1"}), " is not a file of operations: it has no metadata spurtle_operations"),
+        (
+            lambda: other(metadata={"spurtle_operations": "[" * 100_000}),
+            " is not a file of operations: it has no metadata spurtle_operations",
+        ),
+        (lambda: other(repeated=("pc",)), ": the column pc must be there once"),
         (
             lambda: other(metadata={"spurtle_operations": '{"format": 2}'}),
             " must have version 1 of the format of operations, not 2",
@@ -186,6 +198,10 @@ def other(schema: pa.Schema | None = None, metadata: dict[str, str] | None = Non
         (
             lambda: other(issue=1, finish=2, translate_from=1),
             ": operation 0: translate_from must be at most translate_to",
+        ),
+        (
+            lambda: other(issue=1, finish=2, dispatch=1 << 63),
+            f": operation 0: dispatch must be less than {1 << 63:#x}",
         ),
         (lambda: other(issue=1, finish=2, pc=1 << 56), f": operation 0: pc must be less than {1 << 56:#x}"),
         (lambda: other(issue=1, finish=2, facts=1 << 30), ": operation 0: facts must be less than 0x40000000"),
@@ -228,13 +244,48 @@ def test_operations_must_be_in_order(
         assert [file.name for file in tmp_path.iterdir()] == ["operations.parquet"]
 
 
-def test_a_wrong_description_of_the_process_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+PROCESS: dict[str, Any] = {"path": "/x", "argv": ["x"], "build_id": "", "mappings": [], "later_mappings": []}
+FIVE_NUMBERS = "an entry of {} must be five numbers below 2^63 and a path"
+
+
+@pytest.mark.parametrize(
+    ("process", "message"),
+    [
+        ([], "it must be an object"),
+        ({}, "it must have the key path"),
+        *(({**PROCESS, "path": path}, "path must be a string without null") for path in (1, "a\0", "\ud800")),
+        *(({**PROCESS, "argv": argv}, "argv must be a list of words") for argv in ("x", [])),
+        ({**PROCESS, "argv": [1]}, "each word of argv must be a string"),
+        *(({**PROCESS, "build_id": text}, "build_id must be at most 20 bytes") for text in (1, "0", "xy", "00" * 21)),
+        ({**PROCESS, "mappings": {}}, "mappings must be a list"),
+        *(
+            ({**PROCESS, "mappings": [entry]}, FIVE_NUMBERS.format("mappings"))
+            for entry in (1, [], [1, 2], [0, 1 << 63, 1, 0, 5, "/x"], [0, -1, 1, 0, 5, "/x"], [0, 1.5, 1, 0, 5, "/x"])
+        ),
+        ({**PROCESS, "mappings": [[0, 1, 1, 0, 8, "/x"]]}, "the protection of an entry of mappings must be 0 to 7"),
+        ({**PROCESS, "mappings": [[0, 1, 1, 0, 5, 1]]}, "the path of an entry of mappings must be a string"),
+        (
+            {**PROCESS, "mappings": [[0, 1, 1, 0, 5, "x" * (1 << 15)]]},
+            "the path of an entry of mappings must have less",
+        ),
+        ({**PROCESS, "later_mappings": [[-1, 1, 1, 0, 5, "/x"]]}, FIVE_NUMBERS.format("later_mappings")),
+        (
+            {**PROCESS, "later_mappings": [[2, 1, 1, 0, 5, "/x"], [1, 1, 1, 0, 5, "/x"]]},
+            "later_mappings must be in the order of their numbers of operations",
+        ),
+    ],
+)
+def test_a_wrong_description_of_the_process_is_refused(process: object, message: str) -> None:
+    with pytest.raises(UserError, match=f"^file: the description of the process is not valid: {re.escape(message)}"):
+        saved_process("file", {"process": process})
+
+
+def test_the_description_of_the_process_is_checked_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "operations.parquet"
-    for process in ({}, [], {"mappings": [[1, 2]], "later_mappings": [], "argv": [], "path": "x", "build_id": ""}):
-        path.write_bytes(stored(table(3, 3, lanes=1), process=process))
-        assert main(["profile", "--ops", str(path), "-o", str(tmp_path / "perf.data")]) == PROFILE_FAILED
-        message = f"spurtle: {path}: the description of the process is not valid: "
-        assert capsys.readouterr().err.startswith(message)
+    path.write_bytes(stored(table(3, 3, lanes=1), process={}))
+    assert main(["profile", "--ops", str(path), "-o", str(tmp_path / "perf.data")]) == PROFILE_FAILED
+    assert capsys.readouterr().err.startswith(f"spurtle: {path}: the description of the process is not valid: ")
+    assert [file.name for file in tmp_path.iterdir()] == ["operations.parquet"]
 
 
 def test_threads_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: NDArray[np.void]) -> None:
@@ -249,7 +300,18 @@ def test_threads_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert len(read(path)) == len(rows)
 
 
-@pytest.mark.parametrize("options", [("--core", "wide"), ("--save-ops", "other.parquet"), ("program",)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--core", "wide"),
+        ("--save-ops", "other.parquet"),
+        ("program",),
+        ("--qemu", "x"),
+        ("--sysroot", "/"),
+        ("--follow",),
+        ("--emulator", "unicorn"),
+    ],
+)
 def test_options_of_the_timing_do_not_come_with_timed_operations(
     options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -76,6 +76,7 @@ def test_the_example_in_the_documents_is_a_core_file(
         (HEAD + "latencies = 1\n", "latencies must be a table with a key for each kind of instruction"),
         (HEAD + "dram = 100\n", "dram must be a table with the keys value, unit and source"),
         (HEAD + entry("dram", 100, "ns"), "the unit of dram must be cycles, not 'ns'"),
+        (HEAD + 'dram = { value = 1, unit = [], source = "x" }\n', "the unit of dram must be cycles, not []"),
         (HEAD + entry("l2_bytes", 100, "kB"), "the unit of l2_bytes must be bytes or KiB or MiB, not 'kB'"),
         (HEAD + entry("dram", 1.5, "cycles"), "dram must be an integer, not 1.5"),
         (HEAD + entry("ports.load", "[1]", "ports"), "ports.load must be a list of names, not [1]"),
@@ -108,7 +109,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         read_core("cortex")
     with pytest.raises(UserError, match=f"^cannot read {re.escape(str(tmp_path))}: Is a directory$"):
         read_core(str(tmp_path))
-    for content in (b"format = \xff", b"format"):
+    for content in (b"format = \xff", b"format", b"format = " + b"[" * 5000):
         path = tmp_path / "core.toml"
         path.write_bytes(content)
         with pytest.raises(UserError, match=f"^{re.escape(str(path))} is not a core file: "):

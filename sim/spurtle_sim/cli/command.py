@@ -9,42 +9,45 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from signal import SIGINT
 from typing import Any, NoReturn
 
 from spurtle.config import CONFIGS, NO_SHELL, SHELLS, SPUConfig
 from spurtle.support import streams
-from spurtle.support.errors import PROFILE_FAILED, UserError
+from spurtle.support.errors import PROFILE_FAILED, SIGNAL_STATUS, UserError
 from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.numerals import decimal_argument
 from spurtle.support.version import __version__
 
-from ..profile.emulation import add_emulation_arguments, parse_emulation
+from ..profile.emulation import EMULATORS, add_emulation_arguments, parse_emulation
 from ..profile.extra import add_extra_arguments, parse_extra
+from ..profile.names import file_name
 from ..profile.options import add_sampling_arguments, parse_sampling
 from ..profile.window import add_window_arguments, parse_window
 from ..timing.core import DEFAULT_CORE, NAMED_CORES
 from .report_options import add_report_arguments
+from .signals import Terminated, removing_files
 
 __all__ = ["build_parser", "main"]
 
 _INVALID_INPUT = 1
 _USER_ERROR = 2
-_INTERRUPTED = 130  # 128 + SIGINT
 _OWN_PACKAGES = ("spurtle", "spurtle_sim")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status.
 
-    0: success; 1: a part of the input is invalid; 2: the input cannot be used, or the output cannot be written; 130:
-    interrupted. `profile` returns the exit status of the program, 128 + signal if a signal ended it, and 125 if it
-    failed itself.
+    0: success; 1: a part of the input is invalid; 2: the input cannot be used, or the output cannot be written; 128 +
+    signal: ended by SIGINT, SIGTERM or SIGHUP. `profile` returns the exit status of the program, 128 + signal if a
+    signal ended it, and 125 if it failed itself.
     """
     streams.open_closed()
     words = sys.argv[1:] if arguments is None else arguments
     failed = PROFILE_FAILED if words[:1] == ["profile"] else _USER_ERROR
     try:
-        status = _run(words)
+        with removing_files():
+            status = _run(words)
         if (failure := streams.flush()) is not None:
             raise failure
     except UserError as error:
@@ -53,8 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = failed if failed == PROFILE_FAILED else _INVALID_INPUT
     except OSError as error:  # of standard output: errors of files are UserErrors
         status = _report(f"cannot write standard output: {error.strerror}", failed)
+    except Terminated as signal:
+        status = SIGNAL_STATUS + signal.number
     except KeyboardInterrupt:
-        status = _INTERRUPTED
+        status = SIGNAL_STATUS + SIGINT
     except Exception as error:
         status = _report(_absent_package(words, error) or _own_error(error), failed)
     streams.flush()
@@ -287,6 +292,7 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--core",
         metavar="CORE",
+        type=file_name,
         help=f"core whose operations are sampled: {', '.join(NAMED_CORES)}, or a core file; default: {DEFAULT_CORE}",
     )
     add_sampling_arguments(parser)
@@ -295,7 +301,11 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference model")
     add_extra_arguments(parser)
     ops = parser.add_argument(
-        "--ops", metavar="FILE", action=_Ops, help="profile the operations of a file instead of a program"
+        "--ops",
+        metavar="FILE",
+        type=file_name,
+        action=_Ops,
+        help="profile the operations of a file instead of a program",
     )
     program = parser.add_argument("program", metavar="PROGRAM", help="AArch64 Linux executable; static without QEMU")
     setattr(ops, "program", program)
@@ -314,9 +324,10 @@ def _profile(options: argparse.Namespace) -> int:
     sampling = parse_sampling(config, options)
 
     if options.ops:
-        for name, value in (("PROGRAM", options.program), ("--core", options.core), ("--save-ops", options.save_ops)):
-            if value:
-                raise UserError(f"{name} must not come with --ops, whose operations have been timed")
+        for name in ("program", "core", "save_ops", "qemu", "sysroot", "follow", "emulator"):
+            if getattr(options, name) not in (None, False, EMULATORS[0]):
+                shown = "PROGRAM" if name == "program" else f"--{name.replace('_', '-')}"
+                raise UserError(f"{shown} must not come with --ops, whose operations have been timed")
         from ..profile.replay import replay
 
         return replay(
@@ -344,8 +355,10 @@ class _Ops(argparse.Action):
 
 
 def _operations_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="IN.csv", help="operations with their times, one in each line")
-    parser.add_argument("--program", metavar="PROGRAM", help="executable of the operations, in which perf finds names")
+    parser.add_argument("file", metavar="IN.csv", type=file_name, help="operations with their times, one in each line")
+    parser.add_argument(
+        "--program", metavar="PROGRAM", type=file_name, help="executable of the operations, in which perf finds names"
+    )
     parser.add_argument("-o", "--output", metavar="OUT.parquet", required=True, help="file for `profile --ops`")
 
 

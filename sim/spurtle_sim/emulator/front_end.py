@@ -14,13 +14,10 @@ from ..perf.events import TimedEvent
 from ..perf.process import PID, Process
 from ..trace.instruction import Instruction
 
-__all__ = ["QEMU_HINT", "SIGNAL_STATUS", "Batch", "FrontEnd"]
+__all__ = ["QEMU_HINT", "Batch", "FrontEnd"]
 
 QEMU_HINT = "--emulator qemu supports more programs (apt-get install qemu-user, or make qemu)"
 """Hint for a program that Unicorn cannot run."""
-
-SIGNAL_STATUS = 128
-"""Added to the number of a fatal signal in the exit status, as in a shell."""
 
 
 @dataclass(frozen=True, kw_only=True)

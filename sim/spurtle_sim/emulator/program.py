@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from unicorn import arm64_const as regs
 from unicorn.unicorn import Uc, UcError
 
+from spurtle.support.errors import SIGNAL_STATUS
+
 from ..native.library import Library
 from ..perf.events import mmap_event
 from ..perf.process import PAGE_BYTES, PID, Mapping, Process
 from ..trace.dtypes import OPERATION
 from ..trace.instruction import FACT, Instruction
 from .a64 import UnsupportedInstructionError, classify
-from .front_end import QEMU_HINT, SIGNAL_STATUS, Batch
+from .front_end import QEMU_HINT, Batch
 from .hooks import Hooks, StopReason, library
 from .loader import build_stack, read_image
 from .syscalls import Kernel

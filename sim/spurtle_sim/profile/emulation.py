@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from spurtle.support.arguments import check_type
 from spurtle.support.errors import UserError
 
+from .names import file_name
+
 if TYPE_CHECKING:
     from ..emulator.front_end import FrontEnd
 
@@ -59,6 +61,14 @@ class Emulation:
         """Whether an option requires QEMU."""
         return self.emulator == "qemu" or self.qemu is not None or self.sysroot is not None or self.follow
 
+    @property
+    def inputs(self) -> list[str]:
+        """Files that the user has named."""
+        from ..qemu.find import named_qemu
+
+        named = None if self.emulator == "unicorn" else named_qemu(self.qemu)
+        return [named] if named else []
+
     def program(self, path: str | Path, arguments: Sequence[str]) -> "FrontEnd":
         """Return the front end with the program.
 
@@ -97,10 +107,14 @@ def add_emulation_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--qemu",
         metavar="PATH",
+        type=file_name,
         help="qemu-aarch64 that accepts plugins; default: SPURTLE_QEMU, that of make qemu, or the one in PATH",
     )
     parser.add_argument(
-        "--sysroot", metavar="DIR", help="folder with the libraries of a dynamically linked program; with QEMU"
+        "--sysroot",
+        metavar="DIR",
+        type=file_name,
+        help="folder with the libraries of a dynamically linked program; with QEMU",
     )
     parser.add_argument(
         "--follow", action="store_true", help="profile the processes that the program starts, too; with QEMU"

@@ -12,6 +12,8 @@ from spurtle.support.errors import UserError
 from spurtle.support.numerals import decimal
 from spurtle.support.streams import print_stderr
 
+from .names import file_name
+
 if TYPE_CHECKING:  # the command line is also used without the packages of the extra `profile`
     from ..cosim.waves import WaveFile
     from ..perf.process import Process
@@ -110,9 +112,14 @@ def _folder(name: str | Path) -> Path:
 
 def add_extra_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options for `parse_extra`."""
-    parser.add_argument("--save-ops", metavar="FILE", help="file for the profiled operations with their times")
     parser.add_argument(
-        "--waves", metavar="FILE", help="file for the waveforms of the RTL around some samples; it ends in .fst or .vcd"
+        "--save-ops", metavar="FILE", type=file_name, help="file for the profiled operations with their times"
+    )
+    parser.add_argument(
+        "--waves",
+        metavar="FILE",
+        type=file_name,
+        help="file for the waveforms of the RTL around some samples; it ends in .fst or .vcd",
     )
     parser.add_argument("--from", dest="first", metavar="N", help="first sample of --waves, from 1; default: 1")
     parser.add_argument("--to", dest="last", metavar="M", help="last sample of --waves; default: the first one")
@@ -133,8 +140,8 @@ def parse_extra(options: argparse.Namespace) -> ExtraFiles:
         return ExtraFiles(operations=options.save_ops)
     from ..cosim.waves import WaveFile
 
-    first = _sample("--from", options.first or "1", 1)
-    last = _sample("--to", options.last or str(first), first)
+    first = 1 if options.first is None else _sample("--from", options.first, 1)
+    last = first if options.last is None else _sample("--to", options.last, first)
     return ExtraFiles(operations=options.save_ops, waves=WaveFile(path=Path(options.waves), first=first, last=last))
 
 

@@ -10,16 +10,16 @@ from types import FrameType
 
 from spurtle.config import SPUConfig, check_config
 from spurtle.support.arguments import check_type
-from spurtle.support.errors import PROFILE_FAILED
+from spurtle.support.errors import PROFILE_FAILED, SIGNAL_STATUS
 from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.streams import print_stderr
 
 from ..cosim import spu
-from ..emulator.front_end import SIGNAL_STATUS, FrontEnd
+from ..emulator.front_end import FrontEnd
 from ..native.library import load
 from ..perf.events import Mmap, TimedEvent
 from ..timing import model
-from ..timing.core import DEFAULT_CORE, read_core
+from ..timing.core import DEFAULT_CORE, NAMED_CORES, read_core
 from ..timing.model import TimingModel
 from . import outputs
 from .driver import Driver
@@ -33,6 +33,7 @@ from .window import Window
 
 __all__ = ["run_profile"]
 
+_ENDING = (Signals.SIGINT, Signals.SIGTERM, Signals.SIGHUP)
 _DEFAULT = Sampling()
 _COMPLETE = Window()
 _NO_FILES = ExtraFiles()
@@ -54,7 +55,7 @@ def run_profile(
 ) -> int:
     """Run a program and write its profile.
 
-    SIGINT and SIGTERM end the program. The records until then are written, as after a crash.
+    SIGINT, SIGTERM and SIGHUP end the program. The records until then are written, as after a crash.
 
     Parameters
     ----------
@@ -96,9 +97,14 @@ def run_profile(
     sampling.check(config)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
-    outputs.check_output(output, str(program), STANDARD_INPUT, also=extra.names)
+    outputs.check_output(output, *_inputs(program, core, emulation), also=extra.names)
     with closing(OpenFiles(output, extra)) as files:
         return _run(config, emulation.program(program, arguments), core, sampling, window, output, files, check=check)
+
+
+def _inputs(program: str | Path, core: str, emulation: Emulation) -> list[str]:
+    """Return the files that a run reads, which no output must replace."""
+    return [str(program), STANDARD_INPUT, *([] if core in NAMED_CORES else [core]), *emulation.inputs]
 
 
 def _run(
@@ -141,7 +147,7 @@ def _run(
 
 @contextmanager
 def _ended_by_signals(program: FrontEnd) -> Generator[Sequence[Signals]]:
-    """End the program on SIGINT and SIGTERM, and yield the signals received.
+    """End the program on SIGINT, SIGTERM and SIGHUP, and yield the signals received.
 
     After the program has ended the signals have no effect, so that its profile is written: `timeout` sends them twice.
     """
@@ -155,7 +161,7 @@ def _ended_by_signals(program: FrontEnd) -> Generator[Sequence[Signals]]:
     if threading.current_thread() is not threading.main_thread():
         yield received  # Python runs signal handlers only in the main thread
         return
-    numbers = [number for number in (Signals.SIGINT, Signals.SIGTERM) if getsignal(number) is not SIG_IGN]
+    numbers = [number for number in _ENDING if getsignal(number) is not SIG_IGN]
     before = {number: signal(number, handle) for number in numbers}
     try:
         yield received

@@ -1,12 +1,14 @@
 """Files of timed operations of a process: what `--save-ops` writes, and the converter from CSV."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
+from mmap import PROT_EXEC, PROT_READ, PROT_WRITE
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,13 @@ from ..trace.file import OperationsWriter
 __all__ = ["OperationsSaver", "convert", "saved_process"]
 
 _CHUNK = 1 << 20
+_KEYS = ("path", "argv", "build_id", "mappings", "later_mappings")
+"""Keys of the description of a process."""
+
+_ADDRESSES = 1 << 63
+_PROTECTION = PROT_READ | PROT_WRITE | PROT_EXEC
+_BUILD_ID = re.compile("([0-9a-fA-F]{2}){0,20}")
+_LONGEST_PATH = 1 << 15  # the size of a record of perf.data has 16 bits
 _UNKNOWN = Process(Path("/unknown"), ("unknown",), PID, ())
 """Process of operations whose program is not known."""
 
@@ -101,18 +110,61 @@ def saved_process(name: str, description: Mapping[str, Any]) -> tuple[Process, S
     if found is None:
         return _UNKNOWN, ()
     try:
-        start = tuple(_mapping(entry)[1] for entry in found["mappings"])
-        later = [_mapping(entry) for entry in found["later_mappings"]]
-        argv = tuple(str(word) for word in found["argv"])
-        process = Process(Path(found["path"]), argv, PID, start, bytes.fromhex(found["build_id"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{name}: the description of the process is not valid: {error!r}") from error
+        return _process(found)
+    except ValueError as error:
+        raise UserError(f"{name}: the description of the process is not valid: {error}") from error
+
+
+def _process(found: object) -> tuple[Process, Sequence[tuple[int, ProcessMapping]]]:
+    """Return what the description of a process describes. Raise ValueError if perf.data could not represent it."""
+    if not isinstance(found, dict):
+        raise ValueError("it must be an object")
+    content: dict[str, Any] = found
+    if missing := [key for key in _KEYS if key not in content]:
+        raise ValueError(f"it must have the key {missing[0]}")
+    path, argv, build_id, *mappings = (content[key] for key in _KEYS)
+    if not isinstance(argv, list) or not argv:
+        raise ValueError("argv must be a list of words")
+    words = [_text("each word of argv", word) for word in cast("list[Any]", argv)]
+    if not isinstance(build_id, str) or not _BUILD_ID.fullmatch(build_id):
+        raise ValueError("build_id must be at most 20 bytes in hexadecimal")
+    start, later = (_mappings(key, entries) for key, entries in zip(_KEYS[3:], mappings, strict=True))
+    process = Process(
+        Path(_text("path", path)), words, PID, tuple(mapping for _, mapping in start), bytes.fromhex(build_id)
+    )
     return process, later
 
 
-def _mapping(entry: Sequence[Any]) -> tuple[int, ProcessMapping]:
-    count, start, length, offset, protection, path = entry
-    return int(count), ProcessMapping(int(start), int(length), int(offset), int(protection), str(path))
+def _mappings(name: str, entries: object) -> list[tuple[int, ProcessMapping]]:
+    if not isinstance(entries, list):
+        raise ValueError(f"{name} must be a list")
+    found = [_mapping(name, entry) for entry in cast("list[object]", entries)]
+    counts = [count for count, _ in found]
+    if counts != sorted(counts):
+        raise ValueError(f"{name} must be in the order of their numbers of operations")
+    return found
+
+
+def _mapping(name: str, entry: object) -> tuple[int, ProcessMapping]:
+    values = cast("list[Any]", entry) if isinstance(entry, list) else []
+    *numbers, path = values or [None]
+    if len(numbers) != 5 or not all(type(number) is int and 0 <= number < _ADDRESSES for number in numbers):
+        raise ValueError(f"an entry of {name} must be five numbers below 2^63 and a path")
+    count, start, length, offset, protection = numbers
+    if protection > _PROTECTION:
+        raise ValueError(f"the protection of an entry of {name} must be 0 to {_PROTECTION}, not {protection}")
+    path = _text(f"the path of an entry of {name}", path)
+    if len(os.fsencode(path)) >= _LONGEST_PATH:
+        raise ValueError(f"the path of an entry of {name} must have less than {_LONGEST_PATH} bytes")
+    return count, ProcessMapping(start, length, offset, protection, path)
+
+
+def _text(name: str, value: object) -> str:
+    """Return `value`. Raise ValueError if it is not a string that a path or an argument can be."""
+    with suppress(UnicodeEncodeError):  # a surrogate that no byte is decoded to
+        if isinstance(value, str) and b"\0" not in os.fsencode(value):
+            return value
+    raise ValueError(f"{name} must be a string without null characters")
 
 
 def convert(path: str, output: str, program: str | None) -> int:

@@ -13,7 +13,7 @@ from spurtle.support.errors import UserError
 
 from ..native.cache import cache_folder
 
-__all__ = ["INSTALL", "Qemu", "find_qemu"]
+__all__ = ["INSTALL", "Qemu", "find_qemu", "named_qemu"]
 
 INSTALL = "apt-get install qemu-user, or make qemu"
 """Commands that install QEMU, for messages."""
@@ -69,11 +69,11 @@ def find_qemu(path: str | None = None) -> Qemu | None:
     UserError
         If the program that is named cannot be used.
     """
-    named = os.environ.get(_VARIABLE) if path is None else path
-    if named == "" and path is None:
+    named = named_qemu(path)
+    if named == "":
         return None
     if named is not None:
-        return _probe(shutil.which(named) or named)
+        return _probe(named)
     for candidate in (str(cache_folder() / "tools" / _NAME), shutil.which(_NAME)):
         if candidate and os.access(candidate, os.X_OK):
             try:
@@ -81,6 +81,23 @@ def find_qemu(path: str | None = None) -> Qemu | None:
             except UserError:
                 continue
     return None
+
+
+def named_qemu(path: str | None = None) -> str | None:
+    """Return the path of the program that `path` or SPURTLE_QEMU names.
+
+    Parameters
+    ----------
+    path : str or None
+        As for `find_qemu`.
+
+    Returns
+    -------
+    str or None
+        None if no program is named. Empty if SPURTLE_QEMU is empty, which means that there is no QEMU.
+    """
+    named = os.environ.get(_VARIABLE) if path is None else path
+    return named and (shutil.which(named) or named)
 
 
 def _probe(path: str) -> Qemu:

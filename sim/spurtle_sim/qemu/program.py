@@ -8,11 +8,11 @@ from signal import Signals
 
 import numpy as np
 
-from spurtle.support.errors import UserError
+from spurtle.support.errors import SIGNAL_STATUS, UserError
 
 from ..emulator.a64 import UnsupportedInstructionError, classify, classify_scalable
 from ..emulator.elf import read_headers
-from ..emulator.front_end import SIGNAL_STATUS, Batch
+from ..emulator.front_end import Batch
 from ..emulator.words import WORD, word_row
 from ..native.library import Library
 from ..perf.process import PID, Process
@@ -77,6 +77,8 @@ class QemuProgram:
         self._seed = seed
         self._child = 0
         self._changed: dict[int, Instruction] = {}
+        if sysroot and not Path(sysroot).is_dir():
+            raise UserError(f"the sysroot must be a folder, not {sysroot}")
         interpreter = read_headers(path).interpreter
         if not os.access(path, os.X_OK):
             raise UserError(f"{path} must be executable: chmod +x {path}")

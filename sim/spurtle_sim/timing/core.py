@@ -70,7 +70,7 @@ def read_core(name: str = DEFAULT_CORE) -> Core:
         raise UserError(f"a core must be {', '.join(NAMED_CORES)} or a file, not {name!r}") from error
     except OSError as error:
         raise UserError(f"cannot read {name}: {error.strerror}") from error
-    except ValueError as error:  # not UTF-8, or not TOML
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or nested too deeply
         raise UserError(f"{name} is not a core file: {error}") from error
     try:
         return _core(name, content)
@@ -136,7 +136,7 @@ def _single(name: str, parameter: Parameter, entry: Any, sources: dict[str, str]
     if not parameter.names and (not isinstance(value, int) or isinstance(value, bool)):
         raise ValueError(f"{name} must be an integer, not {value!r}")
     units = _PREFIXES if parameter.unit == "bytes" else {parameter.unit: 1}
-    if unit not in units:
+    if not isinstance(unit, str) or unit not in units:
         raise ValueError(f"the unit of {name} must be {' or '.join(units)}, not {unit!r}")
     sources[name] = source
     return _names(name, value) if parameter.names else value * units[unit]

@@ -29,7 +29,7 @@ _NAMES = TIMED_OPERATION.names or ()
 _ROWS = 1 << 18  # of a row group: 19 MB in memory
 _BATCH = 1 << 16  # rows that are read at once
 
-_LIMITS = {"pc": 1 << 56, "target": 1 << 56, "pa": 1 << 56, "facts": 1 << len(FACT)}
+_LIMITS = {"dispatch": 1 << 63, "pc": 1 << 56, "target": 1 << 56, "pa": 1 << 56, "facts": 1 << len(FACT)}
 """Values of these columns must be less."""
 
 
@@ -136,6 +136,8 @@ class OperationsFile:
         self.description = self._describe(metadata.get(_KEY))
         self.count: int = self._file.metadata.num_rows
         for name in _NAMES:
+            if schema.names.count(name) > 1:
+                raise UserError(f"{path}: the column {name} must be there once")
             found = schema.field(name).type if name in schema.names else None
             if found != pa.from_numpy_dtype(_type(name)):
                 raise UserError(f"{path}: the column {name} must have the type {_type(name)}, not {found}")
@@ -156,7 +158,7 @@ class OperationsFile:
     def _describe(self, value: bytes | None) -> dict[str, Any]:
         try:
             found: Any = json.loads(value or b"")
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise UserError(f"{self._path} is not a file of operations: it has no metadata {_KEY.decode()}")
