@@ -223,7 +223,7 @@ def test_an_internal_error(
     def fails(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr("spurtle_sim.cli.command.parse_sampling", fails)
+    monkeypatch.setattr("spurtle_sim.cli.profile.parse_sampling", fails)
     assert main(["profile", "x"]) == 125
     [line] = capsys.readouterr().err.splitlines()
     start = r"spurtle: internal error, please report it: test_cli\.py, line \d+: "
@@ -237,7 +237,7 @@ def interrupted(*_: Any) -> None:
 def test_an_interrupt_before_the_program_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("spurtle_sim.cli.command.parse_sampling", interrupted)
+    monkeypatch.setattr("spurtle_sim.cli.profile.parse_sampling", interrupted)
     assert main(["profile", "x"]) == 130
     assert capsys.readouterr() == ("", "")
 
@@ -253,7 +253,7 @@ def test_a_signal_before_the_program_runs(number: Signals, monkeypatch: pytest.M
             finally:
                 signal.raise_signal(number)
 
-    monkeypatch.setattr("spurtle_sim.cli.command.parse_sampling", terminated)
+    monkeypatch.setattr("spurtle_sim.cli.profile.parse_sampling", terminated)
     assert main(["profile", "x"]) == 128 + number
     assert not [*tmp_path.iterdir()]
     assert signal.getsignal(number) is signal.SIG_DFL

@@ -19,12 +19,7 @@ from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.numerals import decimal_argument
 from spurtle.support.version import __version__
 
-from ..profile.emulation import EMULATORS, add_emulation_arguments, parse_emulation
-from ..profile.extra import add_extra_arguments, parse_extra
-from ..profile.names import file_name
-from ..profile.options import add_sampling_arguments, parse_sampling
-from ..profile.window import add_window_arguments, parse_window
-from ..timing.core import DEFAULT_CORE, NAMED_CORES
+from .profile import add_operations_arguments, add_profile_arguments, run_operations, run_profile_verb
 from .report_options import add_report_arguments
 from .signals import Terminated, removing_files
 
@@ -287,89 +282,6 @@ def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
     return [config]
 
 
-def _profile_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", choices=CONFIGS, default="neoverse_n1", help="configuration; default: neoverse_n1")
-    parser.add_argument(
-        "--core",
-        metavar="CORE",
-        type=file_name,
-        help=f"core whose operations are sampled: {', '.join(NAMED_CORES)}, or a core file; default: {DEFAULT_CORE}",
-    )
-    add_sampling_arguments(parser)
-    add_window_arguments(parser)
-    add_emulation_arguments(parser)
-    parser.add_argument("--check", action="store_true", help="compare every record with the Python reference model")
-    add_extra_arguments(parser)
-    ops = parser.add_argument(
-        "--ops",
-        metavar="FILE",
-        type=file_name,
-        action=_Ops,
-        help="profile the operations of a file instead of a program",
-    )
-    program = parser.add_argument("program", metavar="PROGRAM", help="AArch64 Linux executable; static without QEMU")
-    setattr(ops, "program", program)
-    arguments = parser.add_argument(
-        "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the program"
-    )
-    arguments.required = False  # else the message about a missing PROGRAM names ARGS as well
-    parser.epilog = (
-        "The exit status is the program's, or 128 + signal if a signal ended it. The records until then are "
-        f"written. The exit status is {PROFILE_FAILED} if spurtle itself failed."
-    )
-
-
-def _profile(options: argparse.Namespace) -> int:
-    config = CONFIGS[options.config]
-    sampling = parse_sampling(config, options)
-
-    if options.ops:
-        for name in ("program", "core", "save_ops", "qemu", "sysroot", "follow", "emulator"):
-            if getattr(options, name) not in (None, False, EMULATORS[0]):
-                shown = "PROGRAM" if name == "program" else f"--{name.replace('_', '-')}"
-                raise UserError(f"{shown} must not come with --ops, whose operations have been timed")
-        from ..profile.replay import replay
-
-        return replay(
-            config, options.ops,
-            sampling=sampling, window=parse_window(options), output=options.output, extra=parse_extra(options),
-            check=options.check,
-        )  # fmt: skip
-    from .. import run_profile
-
-    return run_profile(
-        config, options.program, options.arguments,
-        sampling=sampling, core=options.core or DEFAULT_CORE, window=parse_window(options),
-        output=options.output, extra=parse_extra(options), check=options.check, emulation=parse_emulation(options),
-    )  # fmt: skip
-
-
-class _Ops(argparse.Action):
-    """Option without which PROGRAM is required."""
-
-    program: argparse.Action
-
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
-        setattr(namespace, self.dest, values)
-        self.program.required = False
-
-
-def _operations_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="IN.csv", type=file_name, help="operations with their times, one in each line")
-    parser.add_argument(
-        "--program", metavar="PROGRAM", type=file_name, help="executable of the operations, in which perf finds names"
-    )
-    parser.add_argument("-o", "--output", metavar="OUT.parquet", required=True, help="file for `profile --ops`")
-
-
-def _operations(options: argparse.Namespace) -> int:
-    from ..profile.saved import convert
-
-    count = convert(options.file, options.output, options.program)
-    streams.print_stderr(f"{count:,} operations: {options.output}")
-    return 0
-
-
 def _report_on(options: argparse.Namespace) -> int:
     from .report import run_report
 
@@ -398,8 +310,8 @@ _VERBS = (
     ("configs", "list the named configurations", _configs_arguments, _configs),
     ("registers", "list the System registers of a configuration", _registers_arguments, _registers),
     ("verilog", "write Verilog and accompanying files of configurations", _verilog_arguments, _verilog),
-    ("profile", "run a program and profile it on the SPU", _profile_arguments, _profile),
-    ("operations", "convert operations in CSV for `profile --ops`", _operations_arguments, _operations),
+    ("profile", "run a program and profile it on the SPU", add_profile_arguments, run_profile_verb),
+    ("operations", "convert operations in CSV for `profile --ops`", add_operations_arguments, run_operations),
     ("report", "report on a profile: lines, latencies, memory and branches", add_report_arguments, _report_on),
     ("decode", "show the records of a Profiling Buffer or a perf.data file", _decode_arguments, _decode),
     ("encode", "write records from the JSON objects that `decode --json` prints", _encode_arguments, _encode),
