@@ -8,7 +8,6 @@ from itertools import pairwise
 from configurations import distinct
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.inflight import InFlight
-from spurtle.gateware.sample import StartLayout
 from spurtle.gateware.slots import Allocation, Slot, SlotState
 
 from ..engine.cover import reach
@@ -35,12 +34,13 @@ from ..engine.terms import (
     zero_extend,
 )
 from ..engine.transition import Transition, Wires, transition
+from .captures import prove_captures
 from .latencies import cover_counts, prove_counts, prove_latencies
+from .start_states import kept, start, words_are_kept
 
 __all__ = [
     "proofs",
     "prove_allocation",
-    "prove_captures",
     "prove_order",
     "prove_reports",
     "prove_slots",
@@ -129,10 +129,15 @@ def _finish(config: SPUConfig, wires: Wires) -> BitVector:
     return concat(wires["previous"], operation) if config.pbt else operation
 
 
+def _report(config: SPUConfig, wires: Wires, slot: int) -> BitVector:
+    """Return the sample in this slot, without its start state."""
+    latencies = (wires[f"slot_{slot}.{name}"] for name in reversed(config.latencies))
+    return concat(*latencies, _known_at_finish(config, wires, slot))
+
+
 def _sample(config: SPUConfig, wires: Wires, slot: int) -> BitVector:
     """Return the sample in this slot."""
-    latencies = (wires[f"slot_{slot}.{name}"] for name in reversed(config.latencies))
-    return concat(*latencies, _known_at_finish(config, wires, slot), wires[f"slot_{slot}.start"])
+    return concat(_report(config, wires, slot), start(config, wires, slot))
 
 
 def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
@@ -145,7 +150,6 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
             finishes = all_of(finishes, now["finish__slot"] == slot)
         vanished = now["finish__vanished"] == 1
         granted = _bit(now["allocation.allocate"], slot)
-        start = then[f"slot_{slot}.start"] == now[f"slot_{slot}.start"]
         drop = any_of(now[f"slot_{slot}.drop"] == 1, now["running"] == 0)
         finished = all_of(state == SlotState.IN_FLIGHT, after == SlotState.FINISHED)
         waits = all_of(state == SlotState.FINISHED, after == SlotState.FINISHED)
@@ -162,11 +166,11 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
             implies(all_of(state == SlotState.IN_FLIGHT, finishes, not_(vanished)), after == SlotState.FINISHED),
             implies(state == SlotState.FINISHED, any_of(after == SlotState.FINISHED, after == SlotState.FREE)),
             # While the slot is in use, its start state is stable, and `drop` is set once the buffer does not run.
-            implies(all_of(_used(now, slot), _used(then, slot)), start),
+            implies(all_of(_used(now, slot), _used(then, slot)), kept(config, now, then, slot)),
             implies(all_of(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.drop"] == 1) == drop),
             # The operation of a finished slot is the one that finished: its memory word was written by the finish.
             implies(finished, _known_at_finish(config, then, slot) == _finish(config, now)),
-            implies(waits, _sample(config, then, slot) == _sample(config, now, slot)),
+            implies(waits, _report(config, then, slot) == _report(config, now, slot)),
             # The slot is freed when its sample is sent, and not before.
             implies(freed, sent(now, then, slot, drop)),
         )
@@ -190,46 +194,6 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
         return implies(now["rst"] == 0, all_of(*(life_cycle(now, then, slot) for slot in range(config.slots))))
 
     return always(system, all_follow, assuming=queue(config))
-
-
-def _subtracted(config: SPUConfig, wires: Wires) -> BitVector:
-    """Return the offset that is subtracted from the system counter in this cycle."""
-    zero = constant(0, 64)
-    return if_else(wires["subtract_offset"] == 1, wires["offset"], zero) if config.el2 else zero
-
-
-def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
-    """Prove that a slot captures the PE's state of the cycle in which its operation passed.
-
-    That cycle is `answer_latency` cycles before the slot is granted. While the buffer does not run, `SPU` counts no
-    operations, so the proof assumes that it runs in that cycle. `system` is an `InFlight`.
-    """
-
-    def captured(*cycles: Wires) -> Boolean:
-        passed, *_, granting, after = cycles
-        assumed = all_of(*(wires["rst"] == 0 for wires in cycles[:-1]), passed["running"] == 1)
-        stopped = any_of(*(wires["running"] == 0 for wires in cycles[:-1]))
-        state = {
-            "el": passed["pe__el"],
-            "ns": passed["pe__ns"],
-            **({"nse": passed["pe__nse"]} if config.rme else {}),
-            "contextidr_el1": passed["pe__contextidr_el1"],
-            "contextidr_el2": passed["pe__contextidr_el2"] if config.el2 else constant(0, 32),
-            "timestamp": passed["pe__physical_count"] - _subtracted(config, passed),
-            "collect": passed["collect"],
-        }
-        start = concat(*(state[name] for name, _ in reversed(list(StartLayout(config)))))
-        return all_of(
-            *(
-                implies(
-                    all_of(assumed, _bit(granting["allocation.allocate"], slot)),
-                    all_of(after[f"slot_{slot}.start"] == start, (after[f"slot_{slot}.drop"] == 1) == stopped),
-                )
-                for slot in range(config.slots)
-            )
-        )
-
-    return always(system, captured, cycles=config.answer_latency + 2)
 
 
 def prove_reports(config: SPUConfig, system: Transition) -> Verdict:
@@ -264,7 +228,10 @@ def _entry(config: SPUConfig, wires: Wires, position: int) -> BitVector:
 
 
 def queue(config: SPUConfig) -> Invariant:
-    """Return the invariant of the queue: it holds the finished slots, each of them once."""
+    """Return the invariant of the queue: it holds the finished slots, each of them once.
+
+    It includes `words_are_kept`.
+    """
 
     def holds(wires: Wires) -> Boolean:
         if config.slots == 1:
@@ -278,7 +245,7 @@ def queue(config: SPUConfig) -> Invariant:
             found = (all_of(ugt(level, k), _entry(config, wires, k) == slot) for k in range(config.slots))
             entries = reduce(operator.add, (as_bits(match, 8) for match in found))
             terms.append(entries == as_bits(_state(wires, slot) == SlotState.FINISHED, 8))
-        return all_of(*terms)
+        return all_of(*terms, words_are_kept(config)(wires))
 
     return holds
 

@@ -15,7 +15,7 @@ __all__ = ["counting", "cover_counts", "prove_counts", "prove_latencies"]
 
 
 def prove_latencies(config: SPUConfig, system: Transition) -> Verdict:
-    """Prove that no latency exceeds the total latency, and the saturation flags. `system` is a `Slot`."""
+    """Prove that no latency exceeds the total latency. `system` is a `Slot`."""
     largest = (1 << config.counter_bits) - 1
 
     def bounded(wires: Wires) -> Boolean:
@@ -23,9 +23,7 @@ def prove_latencies(config: SPUConfig, system: Transition) -> Verdict:
         terms = [implies(waiting, all_of(executing, wires["issue"] == total))]
         # The total latency is one cycle ahead of the reports: it includes the cycle in which the operation passed.
         terms.append(implies(executing, any_of(ult(wires["translation"], total), total == largest)))
-        for name in config.latencies:
-            terms.append(ule(wires[name], total))
-            terms.append((wires[f"{name}_saturated"] == 1) == (wires[name] == largest))
+        terms += [ule(wires[name], total) for name in config.latencies]
         used = any_of(wires["slot_state"] == SlotState.IN_FLIGHT, wires["slot_state"] == SlotState.FINISHED)
         return all_of(ule(wires["slot_state"], SlotState.FINISHED), implies(used, all_of(*terms)))
 
@@ -67,19 +65,18 @@ def counting(config: SPUConfig, system: Transition) -> Transition:
 
 def prove_counts(config: SPUConfig, system: Transition) -> Verdict:
     """Prove that each latency equals its history register of `counting`. `system` is a `Slot`."""
-    largest = (1 << config.counter_bits) - 1
 
     def equal(wires: Wires) -> Boolean:
         # Yosys removes flags that are not read.
         history = {"executing": "has_completed", "waiting": "was_issued"}
         flags = [(wires[flag] == 1) == (wires[past] == 0) for flag, past in history.items() if flag in wires]
         counted = [wires[name] == wires[f"reported_{name}"] for name in config.latencies]
-        full = {name: f"{name}_saturated" for name in config.latencies if f"{name}_saturated" in wires}
-        counted += [(wires[flag] == 1) == (wires[name] == largest) for name, flag in full.items()]
+        # The issue latency has no adder of its own.
+        waits = all_of(wires["has_completed"] == 0, wires["reported_issue"] == wires["reported_total"])
         in_flight, finished = wires["slot_state"] == SlotState.IN_FLIGHT, wires["slot_state"] == SlotState.FINISHED
         return all_of(
             ule(wires["slot_state"], SlotState.FINISHED),
-            implies(in_flight, all_of(*flags)),
+            implies(in_flight, all_of(*flags, any_of(wires["was_issued"] == 1, waits))),
             implies(any_of(in_flight, finished), all_of(*counted)),
         )
 

@@ -51,6 +51,7 @@ from ..engine.terms import (
 )
 from ..engine.transition import Transition, Wires
 from ..inflight.inflight import queue
+from ..inflight.start_states import registers
 from .operations import SAMPLE, at_completion, finished, is_set, report_of
 from .permissions import permissions_match, remembered
 from .secrets import (
@@ -97,7 +98,7 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
         if config.slots > 1:
             names = [*(f"order.storage[{slot}]" for slot in range(config.slots)), "order.level"]
             names += [f"order.{port}_port__addr" for port in "rw"]
-            names += [f"slot_{slot}.slot_state" for slot in range(config.slots)]
+            names += [*(f"slot_{slot}.slot_state" for slot in range(config.slots)), *registers(config)]
             terms.append(queue(config)({name: wires[f"inflight.{name}"] for name in names}))
         if config.layout.packed:
             terms.append(_steps(config, wires))

@@ -19,6 +19,7 @@ from ..engine.noninterference import Secret
 from ..engine.parts import Part
 from ..engine.terms import Boolean, all_of, any_of, extract, uge
 from ..engine.transition import Wires
+from ..inflight.start_states import held_by, passed, words
 
 __all__ = [
     "FINISH",
@@ -28,14 +29,16 @@ __all__ = [
     "at_completion",
     "finished",
     "finishing",
+    "has_bit",
     "has_value",
     "is_clear",
     "is_set",
     "passing",
+    "permits",
     "record_path",
     "report_of",
     "samples",
-    "start_of",
+    "starts",
     "used",
     "without_sample",
 ]
@@ -44,6 +47,11 @@ __all__ = [
 def has_value(wire: str, value: int) -> Invariant:
     """Return the condition that a wire has this value."""
     return lambda wires: wires[wire] == value
+
+
+def has_bit(wire: str, index: int) -> Invariant:
+    """Return the condition that a bit of a wire is one."""
+    return lambda wires: extract(index, index, wires[wire]) == 1
 
 
 def all_hold(*conditions: Invariant) -> Invariant:
@@ -70,9 +78,35 @@ FINISH, SAMPLE = "finish__operation", "inflight.sample__payload"
 """Operation at the input `finish`, and sample at the output of `InFlight`."""
 
 
-def start_of(slot: int, config: SPUConfig) -> Part:
-    """Return the PE's state that this slot captured."""
-    return Part(f"inflight.slot_{slot}.start", StartLayout(config))
+def starts(config: SPUConfig) -> list[tuple[Part, Invariant]]:
+    """Return the registers and memory words with the start states of the slots.
+
+    Each is paired with the condition that it holds the state of an operation in flight.
+    """
+    found: dict[str, list[Invariant]] = {}
+    for slot in range(config.slots):
+        for wire, holds in _starts_of(slot, config):
+            found.setdefault(wire, []).append(holds)
+    return [(Part(wire, StartLayout(config)), any_holds(*holds)) for wire, holds in found.items()]
+
+
+def _starts_of(slot: int, config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
+    """Yield where the start state of this slot can be, each with the condition that it is there."""
+    if config.slots == 1:
+        yield "inflight.start", used(slot)
+        return
+    for number, word in enumerate(words(config)):
+        yield f"inflight.{word}", all_hold(used(slot), has_bit(f"inflight.{held_by(slot)}", number))
+
+
+def permits(slot: int, config: SPUConfig, name: str) -> Invariant:
+    """Return the condition that `name` may be collected for the operation in this slot."""
+    return any_holds(
+        *(
+            all_hold(holds, is_set(Part(wire, StartLayout(config))["collect"][name]))
+            for wire, holds in _starts_of(slot, config)
+        )
+    )
 
 
 def report_of(slot: int, config: SPUConfig) -> Part:
@@ -99,7 +133,7 @@ def samples(config: SPUConfig) -> list[Part]:
 
 
 def passing(config: SPUConfig) -> list[tuple[Part, Invariant]]:
-    """Return the registers with the PE's state of past cycles, the latest first.
+    """Return the registers and memory words with the PE's state of past cycles, the latest first.
 
     Each is paired with the condition that an operation passed in its cycle that is counted.
     """
@@ -115,15 +149,23 @@ def passing(config: SPUConfig) -> list[tuple[Part, Invariant]]:
     counted: list[Invariant] = [lambda wires, stage=stage: wires[stage] != 0 for stage in stages]
     selected = [f"interval_counter.selected__{index}" for index in range(config.selections_per_cycle)]
     counted.append(lambda wires: any_of(*(wires[one] != 0 for one in selected)))
-    starts = [Part(f"inflight.start_{age}", StartLayout(config)) for age in range(config.answer_latency)]
-    return list(zip(starts, counted, strict=True))
+    first, *later = counted
+    start = partial(Part, shape=StartLayout(config))
+    found: list[tuple[Part, Invariant]] = [(start("inflight.start_0"), first)]
+    for age, condition in enumerate(later, 1):
+        if config.slots == 1:
+            found.append((start(f"inflight.start_{age}"), condition))
+        for number, word in enumerate(words(config)):
+            passing_word = has_bit(f"inflight.{passed(age)}", number)
+            found.append((start(f"inflight.{word}"), all_hold(passing_word, condition)))
+    return found
 
 
 def finishing(config: SPUConfig, name: str) -> Invariant:
     """Return the condition that `name` may be collected for the operation that finishes."""
 
     def collected(wires: Wires) -> Boolean:
-        slots = [start_of(slot, config)["collect"][name](wires) == 1 for slot in range(config.slots)]
+        slots = [permits(slot, config, name)(wires) for slot in range(config.slots)]
         if config.slots > 1:
             slots = [all_of(wires["finish__slot"] == slot, permitted) for slot, permitted in enumerate(slots)]
         return any_of(*slots)

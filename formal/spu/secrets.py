@@ -33,10 +33,11 @@ from .operations import (
     is_clear,
     is_set,
     passing,
+    permits,
     record_path,
     report_of,
     samples,
-    start_of,
+    starts,
     used,
     without_sample,
 )
@@ -86,8 +87,7 @@ def addresses(config: SPUConfig) -> Iterator[Secret]:
 
     yield from of(Part(FINISH, OperationLayout(config)), has_value("finish__valid", 1), partial(finishing, config))
     for slot in range(config.slots):
-        collect = start_of(slot, config)["collect"]
-        yield from of(report_of(slot, config)["operation"], finished(slot), lambda name, of=collect: is_set(of[name]))
+        yield from of(report_of(slot, config)["operation"], finished(slot), partial(permits, slot, config))
     for sample in samples(config):
         collect = sample["start"]["collect"]
         yield from of(sample["operation"], unconstrained, lambda name, of=collect: is_set(of[name]))
@@ -110,7 +110,7 @@ def _starts(config: SPUConfig) -> Iterator[tuple[Part, Invariant]]:
     Each is paired with the condition that it is the state of an operation that may be sampled.
     """
     yield from passing(config)
-    yield from ((start_of(slot, config), used(slot)) for slot in range(config.slots))
+    yield from starts(config)
     yield from ((sample["start"], has_value("inflight.sample__valid", 1)) for sample in samples(config))
 
 
@@ -177,8 +177,7 @@ def other_states(config: SPUConfig) -> Iterator[Secret]:
 
     for start, passed in passing(config):
         yield from (Secret(part, passed) for part in (start, *_offset_of(config, start)))
-    for slot in range(config.slots):
-        yield Secret(start_of(slot, config), used(slot))
+    yield from (Secret(part, holds) for part, holds in starts(config))
     if config.slots == 1:
         yield from without_sample(config)
     yield from record_path(config)
@@ -273,12 +272,11 @@ def stale(config: SPUConfig) -> Iterator[Secret]:
     yield Secret(Part(FINISH, OperationLayout(config)), finishes)
     for slot in range(config.slots):
         yield Secret(report_of(slot, config), finished(slot))
-        yield Secret(start_of(slot, config), used(slot))
         name = f"inflight.slot_{slot}"
         yield from (Secret(Part(f"{name}.{flag}", 1), used(slot)) for flag in ("executing", "waiting"))
         for latency in config.latencies:
             yield Secret(Part(f"{name}.{latency}", config.counter_bits), used(slot))
-            yield Secret(Part(f"{name}.{latency}_saturated", 1), used(slot))
+    yield from (Secret(part, holds) for part, holds in (*passing(config), *starts(config)))
     yield from (Secret(sample, has_value("inflight.sample__valid", 1)) for sample in samples(config))
 
     yield Secret(

@@ -16,6 +16,7 @@ from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import follows
 from ..engine.terms import Boolean, all_of, any_of, implies, not_, ult
 from ..engine.transition import Transition, Wires, transition
+from ..inflight.start_states import words
 from .wiring import prove_register_bits, prove_wiring
 
 __all__ = [
@@ -37,11 +38,12 @@ __all__ = [
 def memories(config: SPUConfig) -> list[str]:
     """Return the memory words, which are not reset.
 
-    Only the words of finished slots are read, and the finish wrote them, as is proved in `inflight`.
+    Only the words of finished slots are read, and the finish or the allocation wrote them, as is proved in `inflight`.
     """
     if config.slots == 1:
         return []
-    return [f"inflight.{memory}[{slot}]" for memory in ("operations", "order.storage") for slot in range(config.slots)]
+    names = [f"{memory}[{slot}]" for memory in ("operations", "order.storage") for slot in range(config.slots)]
+    return [f"inflight.{name}" for name in (*names, *words(config))]
 
 
 def prove_reset(config: SPUConfig, system: Transition) -> Verdict:

@@ -21,6 +21,7 @@ from spurtle.gateware.previous_target import PreviousTarget
 from spurtle.gateware.register_access import RegisterAccess
 from spurtle.gateware.registers import RegisterFile
 from spurtle.gateware.spu import SPU
+from spurtle.gateware.start_states import StartStates
 from tests.support.gateware import components
 
 CONFIGURED = [component for component in components() if "config" in signature(component).parameters]
@@ -69,6 +70,11 @@ PACKED = CONFIGS["kunpeng_920"]
             Packer,
             {"config": MINIMAL},
             "layout must have an elastic field, not fields of fixed size only as in minimal",
+        ),
+        (
+            StartStates,
+            {"config": MINIMAL},
+            "slots must be at least 2 for a memory of start states, not 1 as in minimal",
         ),
     ],
 )

@@ -6,12 +6,13 @@ from functools import partial
 import pytest
 from amaranth.hdl import C, Mux, Signal
 from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import Component
 
 from configurations import FEATURES
 from formal.engine.induction import inductive, resets
 from formal.engine.proof import Result
 from formal.engine.transition import transition
-from formal.inflight import inflight, latencies
+from formal.inflight import captures, inflight, latencies
 from formal.sampling import interval
 from formal.spu import spu
 from spurtle.gateware import inflight as inflight_rtl
@@ -32,19 +33,30 @@ def test_seeded_faults_of_the_allocation_fail(count: int) -> None:
     )
 
 
-class FollowsPE(FaultMixin, inflight_rtl.Slot):
+class FollowsPE(FaultMixin, inflight_rtl.StartStates):
     """The start state follows the PE after the slot is granted."""
 
     def add_fault(self, m):
-        m.d.sync += self.start.eq(self.incoming)
+        words = m.submodules.words
+        m.d.comb += [words.write_ports[0].en.eq(1), words.write_ports[0].addr.eq(words.read_ports[0].addr)]
 
 
-class CapturesEarlier(FaultMixin, inflight_rtl.Slot):
+class SharesWords(FaultMixin, inflight_rtl.StartStates):
+    """The start state is written to the word with the number of the lowest free slot, which another slot can have."""
+
+    def add_fault(self, m):
+        for slot in reversed(range(SEVERAL.slots)):
+            with m.If(self.free[slot]):
+                m.d.comb += m.submodules.words.write_ports[0].addr.eq(slot)
+
+
+class CapturesEarlier(FaultMixin, inflight_rtl.StartStates):
     """The slot captures the PE's state of the cycle before."""
 
     def add_fault(self, m):
-        with m.If(self.allocate):
-            m.d.sync += self.start.eq(self.start)
+        earlier = Signal.like(self.incoming)
+        m.d.sync += earlier.eq(self.incoming)
+        m.d.comb += m.submodules.words.write_ports[0].data.eq(earlier)
 
 
 class ForgetsStops(FaultMixin, inflight_rtl.Slot):
@@ -53,6 +65,13 @@ class ForgetsStops(FaultMixin, inflight_rtl.Slot):
     def add_fault(self, m):
         with m.If(self.allocate):
             m.d.sync += self.drop.eq(~self.running)
+
+
+class ReadsOther(FaultMixin, inflight_rtl.InFlight):
+    """A sample has the start state of another slot."""
+
+    def add_fault(self, m):
+        m.d.comb += m.submodules.start_states.slot.eq(~m.submodules.order.r_data)
 
 
 class CountsAfterCompletion(FaultMixin, inflight_rtl.Slot):
@@ -70,10 +89,18 @@ class KeepsEntries(FaultMixin, SyncFIFO):
         m.d.sync += self.level.eq(self.level + (self.w_en & self.w_rdy))
 
 
+@pytest.mark.parametrize("wrong", tiers(full=[FollowsPE, SharesWords]))
+def test_a_slot_whose_start_state_changes_fails(
+    wrong: type[inflight_rtl.StartStates], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inflight_rtl, "StartStates", wrong)
+    system = transition(inflight_rtl.InFlight(SEVERAL))
+    assert "a cycle violates it" in captures.prove_captures(SEVERAL, system).evidence
+
+
 @pytest.mark.full
-def test_a_slot_whose_start_state_changes_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflight_rtl, "Slot", FollowsPE)
-    WrongCircuit(inflight_rtl.InFlight, SEVERAL, inflight.prove_slots).check()
+def test_a_sample_with_the_start_state_of_another_slot_fails() -> None:
+    WrongCircuit(ReadsOther, SEVERAL, inflight.prove_slots).check()
 
 
 def test_a_counter_that_does_not_stop_at_completion_fails() -> None:
@@ -89,11 +116,10 @@ def test_a_queue_that_keeps_removed_entries_fails(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("wrong", tiers(fast=[CapturesEarlier], full=[ForgetsStops]))
-def test_a_slot_that_captures_a_wrong_start_state_fails(
-    wrong: type[inflight_rtl.Slot], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inflight_rtl, "Slot", wrong)
-    WrongCircuit(inflight_rtl.InFlight, SEVERAL, inflight.prove_captures).check()
+def test_a_slot_that_captures_a_wrong_state_fails(wrong: type[Component], monkeypatch: pytest.MonkeyPatch) -> None:
+    part = "Slot" if issubclass(wrong, inflight_rtl.Slot) else "StartStates"
+    monkeypatch.setattr(inflight_rtl, part, wrong)
+    WrongCircuit(inflight_rtl.InFlight, SEVERAL, captures.prove_captures).check()
 
 
 class SubtractsLater(inflight_rtl.InFlight):
@@ -148,15 +174,8 @@ SUBTRACTIONS = [SubtractsHalfLater, SubtractsWithoutBorrow, SubtractsAlways, Sub
 @pytest.mark.parametrize("wrong", tiers(fast=[SubtractsLater], full=SUBTRACTIONS))
 def test_a_missing_or_late_offset_fails(wrong: type[inflight_rtl.InFlight]) -> None:
     config = FEATURES["minimal_el2"]
-    assert inflight.prove_captures(config, transition(inflight_rtl.InFlight(config))).result is Result.PASS
-    WrongCircuit(wrong, config, inflight.prove_captures).check()
-
-
-@pytest.mark.full
-def test_a_start_state_of_another_cycle_fails() -> None:
-    # With eight lanes, `answer_latency` is one cycle longer than with two.
-    later = replace(SEVERAL, ops_per_cycle=8)
-    assert "a cycle violates it" in inflight.prove_captures(later, transition(inflight_rtl.InFlight(SEVERAL))).evidence
+    assert captures.prove_captures(config, transition(inflight_rtl.InFlight(config))).result is Result.PASS
+    WrongCircuit(wrong, config, captures.prove_captures).check()
 
 
 def test_memories_are_not_reset() -> None:

@@ -48,8 +48,8 @@ LEAKS = {
         "addresses",
         TWO,
         "inflight",
-        "chosen.start.eq(slot.start),",
-        "chosen.start.eq(slot.start), chosen.start.collect.pa.eq(slots[0].start.collect.pa),",
+        "start_states.slot.eq(next_slot),",
+        "start_states.slot.eq(~next_slot),",
     ),
     "VA of a register in memory": Leak(
         "addresses", RICH, "record", "has_va &= ~facts.nv2 | start.collect.nv2_va", "has_va &= C(1)"
@@ -61,8 +61,8 @@ LEAKS = {
         "contexts",
         TWO,
         "inflight",
-        "slot.incoming.eq(incoming),",
-        "slot.incoming.eq(incoming), slot.incoming.collect.eq(self.collect),",
+        "start_states.incoming.eq(incoming),",
+        "start_states.incoming.eq(incoming), start_states.incoming.collect.eq(self.collect),",
     ),
     "another Security state": Leak(
         "other states",
@@ -102,9 +102,9 @@ LEAKS = {
     "a start state that is not captured": Leak(
         "other states",
         RICH,
-        "slots",
-        "m.d.comb += self.in_flight.eq(1)",
-        "m.d.comb += self.in_flight.eq(1); m.d.sync += self.start.eq(self.incoming)",
+        "inflight",
+        "with m.If(slot.free):",
+        "with m.If(slot.free | slot.in_flight):",
     ),
     "a branch that was not profiled": Leak(
         "other states", PBT, "previous_target", "self.previous.valid.eq(self.enabled)", "self.previous.valid.eq(1)"
@@ -122,12 +122,12 @@ LEAKS = {
     "permission of the previous operation": Leak(
         "stale",
         RICH,
-        "slots",
-        "self.start.eq(self.incoming),",
-        "self.start.eq(self.incoming), self.start.collect.pa.eq(self.start.collect.pa | self.incoming.collect.pa),",
+        "inflight",
+        "m.d.sync += start.eq(incoming)",
+        "m.d.sync += [start.eq(incoming), start.collect.pa.eq(start.collect.pa | incoming.collect.pa)]",
     ),
-    "saturation of the previous operation": Leak(
-        "stale", TWO, "slots", "*(flag.eq(0) for flag in saturated.values()),", ""
+    "latency of the previous operation": Leak(
+        "stale", TWO, "slots", "self.translation.eq(self.translating & ~self.completed),", ""
     ),
     "bytes of the previous beat": Leak("stale", TWO, "aligner", "started.eq(~last)", "started.eq(1)"),
     "packets of the previous sample": Leak(

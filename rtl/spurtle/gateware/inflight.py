@@ -17,6 +17,7 @@ from .control import CollectionPermissions
 from .previous_target import previous_target_layout
 from .sample import KnownAtFinishLayout, SampleLayout, StartLayout
 from .slots import Allocation, Slot
+from .start_states import StartStates
 
 __all__ = ["InFlight"]
 
@@ -27,8 +28,9 @@ _LOW_BITS = 32
 class InFlight(ConfiguredComponent):
     """Sampled operations, from the sampling point until their samples are accepted.
 
-    Samples are sent in the order in which their operations finished. With one slot, a sample stays in the slot until it
-    is accepted. With several slots, it is moved to an output register, and its slot is free for another operation.
+    Samples are sent in the order in which their operations finished. With one slot, a sample stays in the registers
+    that captured it until it is accepted. With several slots, its parts are in memories, except for the latencies; it
+    is moved to an output register, and its slot is free for another operation.
 
     Members
     -------
@@ -55,7 +57,10 @@ class InFlight(ConfiguredComponent):
     """
 
     proof_signals = (
+        "incoming",
+        "start",
         "start_*",
+        "was_stopped_*",
         "offset_high",
         "borrow",
         "known_at_finish",
@@ -92,30 +97,37 @@ class InFlight(ConfiguredComponent):
 
         m.submodules.allocation = allocation = Allocation(self._config)
         slots = [Slot(self._config) for _ in range(self._config.slots)]
-        incoming, was_stopped = self._delay(m)
+        # State of the PE for the operations that passed in the previous cycle.
+        incoming = Signal(StartLayout(self._config))
+        was_stopped = self._was_stopped(m)
+        m.d.comb += incoming.eq(self._register_state(m))
         for number, slot in enumerate(slots):
             m.submodules[f"slot_{number}"] = slot
-            self._connect_slot(m, number, slot, allocation, incoming, was_stopped)
+            self._connect_slot(m, number, slot, allocation, was_stopped)
         m.d.comb += [
             *(port.eq(selected) for port, selected in zip(allocation.selected, self.selected, strict=True)),
             self.sampled.eq(allocation.sampled),
             self.collisions.eq(allocation.collisions),
         ]
         if len(slots) == 1:
-            self._offer_in_place(m, slots[0])
+            self._offer_in_place(m, slots[0], incoming)
         else:
-            m.d.comb += [port.eq(slot) for port, slot in zip(self.slot, allocation.slot, strict=True)]
-            self._offer_in_order(m, slots)
+            m.submodules.start_states = start_states = StartStates(self._config)
+            m.d.comb += [
+                *(port.eq(slot) for port, slot in zip(self.slot, allocation.slot, strict=True)),
+                start_states.free.eq(allocation.free),
+                start_states.incoming.eq(incoming),
+            ]
+            self._offer_in_order(m, slots, start_states)
 
         return m
 
-    def _connect_slot(self, m, number, slot, allocation, incoming, was_stopped):
+    def _connect_slot(self, m, number, slot, allocation, was_stopped):
         """Connect a slot to the allocation, and to the core's reports of its operation."""
         finishes = self.finish.valid & (self.finish.slot == number if self._config.slots > 1 else 1)
         m.d.comb += [
             allocation.free[number].eq(slot.free),
             slot.allocate.eq(allocation.allocate[number]),
-            slot.incoming.eq(incoming),
             slot.running.eq(self.running),
             slot.was_stopped.eq(was_stopped),
             slot.issued.eq(self.in_flight.issued[number]),
@@ -126,11 +138,8 @@ class InFlight(ConfiguredComponent):
             slot.vanish.eq(finishes & self.finish.vanished),
         ]
 
-    def _delay(self, m):
-        """Return the state of the PE for the operations that `sampled` reports in this cycle, and `was_stopped`.
-
-        `was_stopped` is whether the buffer did not run in some cycle since they passed the sampling point.
-        """
+    def _register_state(self, m):
+        """Return the state of the PE for the operations that passed in the previous cycle."""
         now = Signal(StartLayout(self._config))
         config = self._config
         states = ["el", "ns", *(["nse"] if config.rme else []), "contextidr_el1"]
@@ -140,16 +149,17 @@ class InFlight(ConfiguredComponent):
             now.timestamp.eq(self.pe.physical_count),
             now.collect.eq(self.collect),
         ]
+        start = Signal(StartLayout(config), name="start_0")
+        m.d.sync += start.eq(now)
+        return self._subtract_offset(m, start) if config.el2 else start
+
+    def _was_stopped(self, m):
+        """Return whether the buffer did not run since the operations that `sampled` reports in this cycle passed."""
         was_stopped = Const(0)
-        for age in range(self._config.answer_latency):
-            if age:
-                before, was_stopped = was_stopped, Signal(name=f"was_stopped_{age}")
-                m.d.sync += was_stopped.eq(before | ~self.running)
-            before, now = now, Signal(StartLayout(self._config), name=f"start_{age}")
-            m.d.sync += now.eq(before)
-            if age == 0 and self._config.el2:
-                now = self._subtract_offset(m, now)
-        return now, was_stopped
+        for age in range(1, self._config.answer_latency):
+            before, was_stopped = was_stopped, Signal(name=f"was_stopped_{age}")
+            m.d.sync += was_stopped.eq(before | ~self.running)
+        return was_stopped
 
     def _subtract_offset(self, m, start):
         """Subtract the offset from the timestamp of `start`, which is registered. Return `start` with the difference.
@@ -173,13 +183,23 @@ class InFlight(ConfiguredComponent):
         m.d.comb += [shifted.eq(start), shifted.timestamp[_LOW_BITS:].eq(high[1:])]
         return shifted
 
-    def _offer_in_place(self, m, slot):
-        """Send the sample of the only slot from the slot itself."""
+    def _offer_in_place(self, m, slot, incoming):
+        """Send the sample of the only slot from the registers that captured it.
+
+        `incoming` is the state of the PE for the operations that passed in the previous cycle.
+        """
+        for age in range(1, self._config.answer_latency):
+            before, incoming = incoming, Signal(StartLayout(self._config), name=f"start_{age}")
+            m.d.sync += incoming.eq(before)
+        start = Signal(StartLayout(self._config))
         known_at_finish = Signal(KnownAtFinishLayout(self._config))
+        # Captured while the slot is free, because `allocate` arrives late.
+        with m.If(slot.free):
+            m.d.sync += start.eq(incoming)
         with m.If(slot.in_flight):
             m.d.sync += self._capture_finish(known_at_finish)
         m.d.comb += [
-            self.sample.p.start.eq(slot.start),
+            self.sample.p.start.eq(start),
             *(self.sample.p[name].eq(known_at_finish[name]) for name in KnownAtFinishLayout(self._config).members),
             *(self.sample.p[name].eq(getattr(slot, name)) for name in self._config.latencies),
             self.sample.valid.eq(slot.finished),
@@ -193,7 +213,7 @@ class InFlight(ConfiguredComponent):
         previous = [known_at_finish.previous.eq(self.previous)] if self._config.pbt else []
         return [known_at_finish.operation.eq(self.finish.operation), *previous]
 
-    def _offer_in_order(self, m, slots):
+    def _offer_in_order(self, m, slots, start_states):
         """Move the samples out of their slots, in the order in which their operations finished."""
         known_at_finish = KnownAtFinishLayout(self._config)
         m.submodules.operations = operations = memory.Memory(shape=known_at_finish, depth=len(slots), init=[])
@@ -212,8 +232,10 @@ class InFlight(ConfiguredComponent):
             store.addr.eq(self.finish.slot),
             *self._capture_finish(store.data),
             load.addr.eq(next_slot),
+            start_states.slot.eq(next_slot),
             advance.eq(order.r_rdy & (~self.sample.valid | self.sample.ready)),
             order.r_en.eq(advance),
+            chosen.start.eq(start_states.start),
             *(chosen[name].eq(load.data[name]) for name in KnownAtFinishLayout(self._config).members),
             self.pending.eq(order.r_rdy | self.sample.valid),
         ]
@@ -222,7 +244,6 @@ class InFlight(ConfiguredComponent):
                 with m.Case(number):
                     m.d.comb += [
                         slot.release.eq(advance),
-                        chosen.start.eq(slot.start),
                         *(chosen[name].eq(getattr(slot, name)) for name in self._config.latencies),
                         chosen_drop.eq(slot.drop),
                     ]

@@ -12,9 +12,8 @@ from ..interface.members import when
 from ..interface.sampling import SamplingPointSignature
 from .component import ConfiguredComponent
 from .fsm import FSMState
-from .sample import StartLayout
 
-__all__ = ["Allocation", "Slot", "SlotState"]
+__all__ = ["Allocation", "Slot", "SlotState", "index_of"]
 
 
 class Allocation(ConfiguredComponent):
@@ -71,14 +70,14 @@ class Allocation(ConfiguredComponent):
         ]
         if self._config.slots > 1:
             # Lanes without a selection are not read: the first selection needs no condition.
-            numbers = [_index(offer) for offer in offers]
+            numbers = [index_of(offer) for offer in offers]
             for lane, slot in enumerate(self.slot):
                 m.d.comb += slot.eq(Mux(self.selected[-1][lane], numbers[-1], numbers[0]))
 
         return m
 
 
-def _index(one_hot):
+def index_of(one_hot):
     """Return the index of the bit that is one."""
     bits = range((len(one_hot) - 1).bit_length())
     return Cat(Cat(bit for index, bit in enumerate(one_hot) if index >> k & 1).any() for k in bits)
@@ -95,8 +94,7 @@ class SlotState(FSMState):
 class Slot(ConfiguredComponent):
     """Slot of one sampled operation.
 
-    While it is free it follows the state of the PE. Once allocated it holds that state and counts latencies. When the
-    operation has finished it holds its sample until `release`.
+    Once allocated it counts latencies. When the operation has finished it holds them until `release`.
 
     Timing: for an operation whose `allocate` is in cycle t, `issued`, `completed` and `translating` are reported from t
     on, and `finish` from t + 1. The report in t describes the first cycle after the sampling point: an operation that
@@ -105,12 +103,10 @@ class Slot(ConfiguredComponent):
     Members
     -------
     allocate : In(1)
-        The slot is allocated to the operation whose state of the PE is at `incoming`.
-    incoming, start : In(StartLayout), Out(StartLayout)
-        State of the PE for the operations that `SamplingPointSignature.sampled` reports in this cycle; state held from
-        the cycle after `allocate` on.
+        The slot is allocated to an operation.
     running, was_stopped : In(1)
-        The Profiling Buffer runs in this cycle; it did not run in some cycle between that of `incoming` and this one.
+        The Profiling Buffer runs in this cycle; it did not run in some cycle since the operation passed the sampling
+        point and before this cycle.
     issued, completed, translating, alternate_tick : In(1)
         As in `InFlightSignature`. `alternate_tick` only with an alternate clock.
     finish, vanish : In(1)
@@ -125,7 +121,7 @@ class Slot(ConfiguredComponent):
         (D17.4).
     """
 
-    proof_signals = ("slot_state", "executing", "waiting", "*_saturated")
+    proof_signals = ("slot_state", "executing", "waiting")
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -133,8 +129,6 @@ class Slot(ConfiguredComponent):
             config,
             {
                 "allocate": In(1),
-                "incoming": In(StartLayout(config)),
-                "start": Out(StartLayout(config)),
                 "running": In(1),
                 "was_stopped": In(1),
                 "issued": In(1),
@@ -159,33 +153,12 @@ class Slot(ConfiguredComponent):
         waiting = Signal()
         # An operation that completes without a report of its issue no longer waits for issue.
         issue_ends = self.issued | self.completed
-        saturated = {name: Signal(name=f"{name}_saturated") for name in self._config.latencies}
-
-        # The assignment in FREE, which follows, takes precedence.
-        with m.If(~self.running):
-            m.d.sync += self.drop.eq(1)
 
         with m.FSM(name="slot"):
             with m.State(SlotState.FREE):
                 m.d.comb += self.free.eq(1)
                 with m.If(self.allocate):
                     m.next = SlotState.IN_FLIGHT
-                # Captured in every cycle: `allocate` arrives late, and must not enable these flip-flops. A counter
-                # holds its latency in case it ends with the next report: one if it ended with this one, two if not.
-                # `translation` and `alternate_issue` are one if the operation waits for a translation, or for issue
-                # during a tick of the alternate clock, in this report.
-                m.d.sync += [
-                    self.start.eq(self.incoming),
-                    self.drop.eq(self.was_stopped | ~self.running),
-                    self.total.eq(Mux(self.completed, 1, 2)),
-                    self.issue.eq(Mux(issue_ends, 1, 2)),
-                    self.translation.eq(self.translating & ~self.completed),
-                    *(flag.eq(0) for flag in saturated.values()),
-                    executing.eq(~self.completed),
-                    waiting.eq(~issue_ends),
-                ]
-                if self._config.altclk:
-                    m.d.sync += self.alternate_issue.eq(self.alternate_tick & ~issue_ends)
 
             with m.State(SlotState.IN_FLIGHT):
                 m.d.comb += self.in_flight.eq(1)
@@ -193,39 +166,56 @@ class Slot(ConfiguredComponent):
                     m.next = SlotState.FREE
                 with m.Elif(self.finish):
                     m.next = SlotState.FINISHED
-                with m.Else():
-                    self._count_latencies(m, executing, waiting, issue_ends, saturated)
 
             with m.State(SlotState.FINISHED):
                 m.d.comb += self.finished.eq(1)
                 with m.If(self.release):
                     m.next = SlotState.FREE
 
+        with m.If(~self.running):
+            m.d.sync += self.drop.eq(1)
+        with m.If(self.in_flight & ~self.finish & ~self.vanish):
+            self._count_latencies(m, executing & ~self.completed, waiting & ~issue_ends)
+            with m.If(self.completed):
+                m.d.sync += executing.eq(0)
+            with m.If(issue_ends):
+                m.d.sync += waiting.eq(0)
+        # Captured in every cycle: `allocate` arrives late, and must not enable these flip-flops. A counter holds its
+        # latency in case it ends with the next report: one if it ended with this one, two if not. `translation` and
+        # `alternate_issue` are one if the operation waits for a translation, or for issue during a tick of the
+        # alternate clock, in this report. Not in the FSM, so that Yosys maps the zeros to the reset of the flip-flops.
+        with m.If(self.free):
+            m.d.sync += [
+                self.drop.eq(self.was_stopped | ~self.running),
+                self.total.eq(Mux(self.completed, 1, 2)),
+                self.issue.eq(Mux(issue_ends, 1, 2)),
+                self.translation.eq(self.translating & ~self.completed),
+                executing.eq(~self.completed),
+                waiting.eq(~issue_ends),
+            ]
+            if self._config.altclk:
+                m.d.sync += self.alternate_issue.eq(self.alternate_tick & ~issue_ends)
+
         return m
 
-    def _count_latencies(self, m, executing, waiting, issue_ends, saturated):
-        """Count this cycle in each latency that has not ended, and note which latencies end in it."""
+    def _count_latencies(self, m, executes, waits):
+        """Count this cycle in each latency that has not ended. A counter whose carry is one stops at all ones.
 
-        def count(name):
-            latency = getattr(self, name)
-            # A flag instead of a comparison stops the counter at all ones.
-            with m.If(~saturated[name]):
-                m.d.sync += [
-                    latency.eq(latency + 1),
-                    saturated[name].eq(latency == (1 << self._config.counter_bits) - 2),
-                ]
+        Parameters
+        ----------
+        executes, waits : Value
+            The operation completes after this cycle; it is issued after this cycle. An operation that waits executes.
+        """
 
-        with m.If(executing & ~self.completed):
-            count("total")
-            with m.If(self.translating):
-                count("translation")
-        with m.If(waiting & ~issue_ends):
-            count("issue")
-            # The alternate clock issue latency is the issue latency in cycles of that clock (D17.6.1).
-            if self._config.altclk:
-                with m.If(self.alternate_tick):
-                    count("alternate_issue")
-        with m.If(self.completed):
-            m.d.sync += executing.eq(0)
-        with m.If(issue_ends):
-            m.d.sync += waiting.eq(0)
+        def count(condition, latency, following):
+            with m.If(condition & ~following[-1]):
+                m.d.sync += latency.eq(following)
+
+        total = self.total + 1
+        count(executes, self.total, total)
+        # The issue latency equals the total latency until it ends, so that it needs no adder.
+        count(waits, self.issue, total)
+        count(executes & self.translating, self.translation, self.translation + 1)
+        # The alternate clock issue latency is the issue latency in cycles of that clock (D17.6.1).
+        if self._config.altclk:
+            count(waits & self.alternate_tick, self.alternate_issue, self.alternate_issue + 1)
