@@ -280,7 +280,7 @@ def test_the_command(qemu: Qemu, tmp_path: Path) -> None:
     command = [spurtle, "profile", "--check", "--qemu", qemu.path, "-o", str(tmp_path / "perf.data"), str(path)]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert run.returncode == 89, run.stderr
-    assert run.stderr.splitlines()[0].startswith(f"emulator: {qemu.name}")
+    assert any(line.startswith(f"emulator: {qemu.name}") for line in run.stderr.splitlines())
     assert ", each one checked: " in run.stderr
 
 
@@ -298,3 +298,13 @@ def test_a_thread_of_python(qemu: Qemu, tmp_path: Path) -> None:
     thread.start()
     thread.join()
     assert statuses == [89]
+
+
+def test_a_program_that_qemu_does_not_load(qemu: Qemu, tmp_path: Path) -> None:
+    content = bytearray(write_elf(tmp_path / "program", EXIT).read_bytes())
+    content[6] = 0  # version of the identification
+    program = tmp_path / "other"
+    program.write_bytes(content)
+    program.chmod(0o755)
+    with pytest.raises(UserError, match=f"^{qemu.path} cannot execute {program}$"):
+        list(QemuProgram(qemu, program).batches())
