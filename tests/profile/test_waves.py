@@ -41,7 +41,9 @@ def test_the_cycles_of_the_samples_are_written(tmp_path: Path) -> None:
     path = tmp_path / "waves.vcd"
     assert profile(tmp_path) == 0
     plain = (tmp_path / "perf.data").read_bytes()
+    path.touch(0o600)
     assert profile(tmp_path, "--waves", str(path), "--from", "3", "--to", "4") == 0
+    assert path.stat().st_mode & 0o777 == 0o600, "a file that is replaced keeps its mode"
     assert (tmp_path / "perf.data").read_bytes() == plain, "the waveforms do not change the profile"
     clock = [*changes(path, "clk")]
     assert [time for time, _ in clock] == [*range(clock[0][0], clock[0][0] + len(clock))], "each half cycle is written"

@@ -397,3 +397,13 @@ def test_a_thread_of_python(qemu: Qemu, tmp_path: Path) -> None:
     thread.start()
     thread.join()
     assert statuses == [89]
+
+
+def test_a_program_that_qemu_does_not_load(qemu: Qemu, tmp_path: Path) -> None:
+    content = bytearray(write_elf(tmp_path / "program", EXIT).read_bytes())
+    content[6] = 0  # version of the identification
+    program = tmp_path / "other"
+    program.write_bytes(content)
+    program.chmod(0o755)
+    with pytest.raises(UserError, match=f"^{qemu.path} cannot execute {program}$"):
+        list(QemuProgram(qemu, program).batches())

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 import tempfile
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -99,6 +100,8 @@ class OpenFiles:
         if self.waves and self._extra.waves:
             target = self._extra.waves.path
             try:
+                if target.exists():
+                    shutil.copymode(target, self.waves.path)
                 self.waves.path.replace(os.path.realpath(target))
             except OSError as error:
                 raise UserError(f"cannot write {target}: {error.strerror}") from error

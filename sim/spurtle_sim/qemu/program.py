@@ -76,6 +76,8 @@ class QemuProgram:
         self._follow = follow
         self._seed = seed
         self._child = 0
+        self._signaled = False
+        self._refused = False  # QEMU has ended, and executed no instruction
         self._changed: dict[int, Instruction] = {}
         if sysroot and not Path(sysroot).is_dir():
             raise UserError(f"the sysroot must be a folder, not {sysroot}")
@@ -141,7 +143,7 @@ class QemuProgram:
         if number in _CRASHES:
             place = f" at PC 0x{records.crash:x}" if records.crash else ""
             self.failure = f"{self.path.name} crashed{place}: {Signals(number).name}"
-        if not records.started:
+        if not records.started or self._refused:
             raise UserError(f"{self._qemu.path} cannot execute {self.path}")
         if records.exhausted:
             raise UserError(f"{self.path.name} has more threads than can be recorded")
@@ -155,9 +157,10 @@ class QemuProgram:
         return [self._qemu.path, *options, *(["-L", self._sysroot] if self._sysroot else [])]
 
     def _read(self, records: Reader, processes: Processes) -> Iterator[Batch]:
-        ended = False
+        ended = executed = False
         while True:
             report = records.step()
+            executed = executed or len(report.operations) > 0
             thread = processes.number(report.thread)
             events = []
             if report.result is StepResult.EVENT:
@@ -171,6 +174,7 @@ class QemuProgram:
                 records.classify(self._classify(report))
             elif report.result is StepResult.IDLE:
                 if ended:
+                    self._refused = not executed and not self._signaled
                     return
                 ended = self._wait(records)
 
@@ -182,6 +186,7 @@ class QemuProgram:
             return False
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         records.end(number)
+        self._signaled = number != 0
         self.exit_status = SIGNAL_STATUS + number if number else os.WEXITSTATUS(status)
         return True
 
