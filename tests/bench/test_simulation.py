@@ -78,7 +78,7 @@ def test_failing_profile_is_an_error(tmp_path: Path) -> None:
     good = write_elf(tmp_path / "good", EXIT)
     assert measuring.complete_profile("good", good, tmp_path, 2).prepare()() == 2
     bad = write_elf(tmp_path / "bad", EXIT_1)
-    with pytest.raises(BenchmarkError, match=r"^spurtle profile --check bad failed: 3 operations in "):
+    with pytest.raises(BenchmarkError, match=r"^spurtle profile --check bad failed: emulator: .*\n3 operations in "):
         measuring.complete_profile("bad", bad, tmp_path, 3).prepare()()
 
 
