@@ -369,7 +369,7 @@ class Run:
         return 1 <= at < min(sampled.flight.end, sampled.flight.issue or NEVER)
 
 
-@pytest.fixture(scope="module", params=configurations(CONFIGURATIONS))
+@pytest.fixture(scope="module", params=configurations(CONFIGURATIONS, fast=["minimal", "v1p4"]))
 def bench(request: pytest.FixtureRequest) -> InFlightBench:
     return InFlightBench(request.param)
 

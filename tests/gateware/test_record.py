@@ -62,7 +62,7 @@ class RecordBench(Bench):
         return expected
 
 
-@pytest.fixture(scope="module", params=configurations(FOR_BLOCKS))
+@pytest.fixture(scope="module", params=configurations(FOR_BLOCKS, fast=["minimal", "v1p4", "everything"]))
 def bench(request: pytest.FixtureRequest) -> RecordBench:
     return RecordBench(request.param)
 

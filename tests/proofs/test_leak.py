@@ -162,8 +162,8 @@ def edit(monkeypatch: pytest.MonkeyPatch, leak: Leak) -> None:
 @pytest.mark.parametrize(
     ("theorem", "config"),
     tiers(
-        fast=[("not completed", RICH)],
-        full=[(leak.theorem, leak.config) for leak in LEAKS.values()],
+        full=[("not completed", RICH)],
+        long=[(leak.theorem, leak.config) for leak in LEAKS.values()],
     ),
     ids=lambda value: getattr(value, "name", value),
 )

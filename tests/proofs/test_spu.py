@@ -129,8 +129,11 @@ class UnconnectedLimitWrite(FaultMixin, SPU):
 @pytest.mark.parametrize(
     ("wrong", "prove"),
     tiers(
-        fast=[(FeedWithoutSample, spu.prove_fed)],
-        full=[(FiltrateWithoutSample, spu.prove_fed), (UnconnectedLimitWrite, spu.prove_limit)],
+        full=[
+            (FeedWithoutSample, spu.prove_fed),
+            (FiltrateWithoutSample, spu.prove_fed),
+            (UnconnectedLimitWrite, spu.prove_limit),
+        ]
     ),
 )
 def test_wrong_events_and_strobes_fail(wrong: type[SPU], prove: Callable[..., Verdict]) -> None:

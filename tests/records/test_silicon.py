@@ -18,6 +18,7 @@ from spurtle_sim.records.json_object import to_json
 from spurtle_sim.records.json_sample import from_json
 from tests.support.paths import DATA
 from tests.support.silicon import Vector, vectors
+from tests.support.tiers import tiers
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def encode_again(octets: bytes, config: str, engine: str, folder: Path, capsys: 
     return (folder / "again").read_bytes()
 
 
-@pytest.mark.parametrize("engine", ["reference", "rtl"])
+@pytest.mark.parametrize("engine", tiers(fast=["reference"], full=["rtl"]))
 @pytest.mark.parametrize("chip", CHIPS)
 def test_records_are_encoded_byte_for_byte(chip: str, engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     octets = CHIPS[chip].records()
