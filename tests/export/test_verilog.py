@@ -147,8 +147,9 @@ def state_bits(name: str, family: str) -> int:
     beats of the serializer and of the write port, and a System register access. A packed layout has a step of a record,
     a shifted step, and the bytes that have been appended.
 
-    With several slots, each slot stores what was captured and counted. What is known at finish is in a memory, and one
-    sample is copied out of the slots. Only ECP5 has memories with asynchronous reads.
+    With several slots, each slot has its counters, and one sample is copied out of the slots. What is known at finish,
+    and the states of the PE, are in memories. Only ECP5 has memories with asynchronous reads for the states; iCE40
+    stores them in registers, and what is known at finish in block RAM.
     """
     config = CONFIGS[name]
     registers = sum(config.writable(register).bit_count() for register in config.registers)
@@ -158,12 +159,14 @@ def state_bits(name: str, family: str) -> int:
     derived = {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN} | ({Event.SMCU} if config.spe_sme else set())
     finished = SampleLayout(config).size - StartLayout(config).size - counters
     finished -= 8 * config.events_bytes - len(config.events - derived) + len(unimplemented_facts(config))
-    stored = start + counters + finished
+    stored, delayed = start + counters + finished, config.answer_latency * start
     if config.slots > 1:
-        stored += config.slots * (start + counters + (finished if family == "ice40" else 0))
-    # The state of the PE is delayed until the operation is sampled. With EL2, the offset to the counter is registered,
-    # and its high half with a borrow once more.
-    delayed = config.answer_latency * start + PermissionsLayout(config).size + (64 + 32 + 1) * config.el2
+        words = config.slots + config.answer_latency + 1
+        stored += config.slots * counters + (words * start if family == "ice40" else 0)
+        # The words of the slots and of the states that are delayed, one-hot.
+        delayed = start + words * (config.slots + config.answer_latency)
+    # With EL2, the offset to the counter is registered, and its high half with a borrow once more.
+    delayed += PermissionsLayout(config).size + (64 + 32 + 1) * config.el2
     # The skid register, and the beat before it, which a fixed layout selects in two halves. A packed layout has three
     # steps in place of that. Up to one byte less than a beat precedes two of them: the shifted and the assembled one.
     packer = 8 * (3 * STEP_BYTES + 2 * (config.bus_bytes - 1))
