@@ -20,9 +20,9 @@ LIMIT = BASE + 2 * PAGE
     scope="module",
     params=tiers(
         fast=["outstanding_packed", "outstanding_one_beat"],
-        full=["v1p4", "unnamed_packed", *OUTSTANDING],
-        # Records of 27 beats.
-        long=["unnamed"],
+        full=["v1p4", "outstanding_words"],
+        # Records of `unnamed` have 27 beats.
+        long=["unnamed", "unnamed_packed", *OUTSTANDING],
     ),
 )
 def bench(request: pytest.FixtureRequest) -> BufferBench:

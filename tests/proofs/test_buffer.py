@@ -186,7 +186,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("circuit", tiers(fast=WRONG[:10:3], full=WRONG), ids=str)
+@pytest.mark.parametrize("circuit", tiers(fast=WRONG[:10:3], full=WRONG[1::2], long=WRONG), ids=str)
 def test_a_wrong_buffer_fails(circuit: WrongCircuit) -> None:
     circuit.check()
 

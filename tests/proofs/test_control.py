@@ -232,7 +232,9 @@ PROOFS = {
 
 
 @pytest.mark.parametrize(
-    ("wrong", "failing"), tiers(fast=WRONG[::4], full=WRONG), ids=lambda case: getattr(case, "__name__", "")
+    ("wrong", "failing"),
+    tiers(fast=WRONG[::4], full=WRONG[1::4], long=WRONG),
+    ids=lambda case: getattr(case, "__name__", ""),
 )
 def test_wrong_profiling_controls_fail(wrong: type[ProfilingControl], failing: list[str]) -> None:
     system = transition(wrong(EVERY))

@@ -172,7 +172,7 @@ def test_noninterference_holds(theorem: str, config: SPUConfig) -> None:
     assert prove_differ(THEOREMS[theorem], config, system(config)).result is Result.PASS
 
 
-@pytest.mark.parametrize("name", tiers(fast=["VA of an exception"], full=[*LEAKS][::2], long=LEAKS))
+@pytest.mark.parametrize("name", tiers(fast=["VA of an exception"], full=[*LEAKS][::6], long=LEAKS))
 def test_leaks_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     leak = LEAKS[name]
     edit(monkeypatch, leak)

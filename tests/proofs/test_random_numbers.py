@@ -14,7 +14,12 @@ from tests.support.tiers import tiers
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), tiers(fast=[("intervals", 2)], full=[(name, 6) for name in lfsr.GENERATORS])
+    ("name", "count"),
+    tiers(
+        fast=[("intervals", 2)],
+        full=[(name, 2) for name in lfsr.GENERATORS],
+        long=[(name, 6) for name in lfsr.GENERATORS],
+    ),
 )
 def test_seeded_faults_of_the_lfsr_fail(name: str, count: int) -> None:
     generator = lfsr.GENERATORS[name]
