@@ -164,7 +164,9 @@ WRONG_WRITERS = {
 """Each wrong circuit with a proof that must fail."""
 
 
-@pytest.mark.parametrize("wrong", tiers(fast=[NeverMasked, AnswersTwice], full=WRONG_WRITERS[::3], long=WRONG_WRITERS))
+@pytest.mark.parametrize(
+    "wrong", tiers(fast=[NeverMasked, AnswersTwice], full=[*WRONG_WRITERS][::3], long=WRONG_WRITERS)
+)
 def test_wrong_writers_fail(wrong: type[wiring.Component], monkeypatch: pytest.MonkeyPatch) -> None:
     right = wrong.__mro__[2]
     if right is not AXI4Writer:
