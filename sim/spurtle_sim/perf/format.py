@@ -118,6 +118,27 @@ class Feature(IntEnum):
     MEM_TOPOLOGY = 22
 
 
+@unique
+class ConfigBit(IntEnum):
+    """Bits of `perf_event_attr.config` of the SPE event. The names in lower case are the terms of perf."""
+
+    TS_ENABLE = 0
+    PA_ENABLE = 1
+    PCT_ENABLE = 2
+    JITTER = 16
+    BRANCH_FILTER = 32
+    LOAD_FILTER = 33
+    STORE_FILTER = 34
+    DISCARD = 35
+    BRANCH_FILTER_MASK = 36
+    LOAD_FILTER_MASK = 37
+    STORE_FILTER_MASK = 38
+    SIMD_FILTER = 39
+    SIMD_FILTER_MASK = 40
+    FLOAT_FILTER = 41
+    FLOAT_FILTER_MASK = 42
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Members of `perf_event_attr` that configure the SPE event, as the Linux driver reads them.

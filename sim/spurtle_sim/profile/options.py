@@ -15,18 +15,19 @@ from spurtle.support.arguments import check_range, check_type
 from spurtle.support.errors import UserError
 from spurtle.support.numerals import decimal, number
 
-from ..perf.format import Settings
+from ..perf.format import ConfigBit, Settings
 
 __all__ = ["DEFAULT_INTERVAL", "Filters", "Sampling", "add_sampling_arguments", "parse_filters", "parse_sampling"]
 
 _ALL = (1 << 64) - 1
 _TYPES = {"branch": "B", "load": "LD", "store": "ST", "simd": "SIMD", "float": "FP"}
 _CONFIG_BITS = {
-    "B": 32, "LD": 33, "ST": 34, "Bm": 36, "LDm": 37, "STm": 38, "SIMD": 39, "SIMDm": 40, "FP": 41, "FPm": 42,
-}  # fmt: skip
+    f"{field}{suffix}": ConfigBit[f"{name}_filter{term}".upper()]
+    for name, field in _TYPES.items()
+    for suffix, term in (("", ""), ("m", "_mask"))
+}
 """Bits of `perf_event_attr.config` by the fields of PMSFCR_EL1 that the Linux driver sets from them."""
 
-_TS_ENABLE, _PA_ENABLE, _PCT_ENABLE, _JITTER, _DISCARD = 0, 1, 2, 16, 35
 _NOT_FILTERS = {
     "jitter": "use the option --jitter",
     "ts_enable": "timestamps are always recorded",
@@ -170,11 +171,11 @@ class Sampling:
         filters = self.filters
         types = arch.PMSFCR_EL1.unpack(filters.pmsfcr)
         bits = {
-            _TS_ENABLE: 1,
-            _PA_ENABLE: 1,
-            _PCT_ENABLE: 1,
-            _JITTER: self.jitter,
-            _DISCARD: filters.discard,
+            ConfigBit.TS_ENABLE: 1,
+            ConfigBit.PA_ENABLE: 1,
+            ConfigBit.PCT_ENABLE: 1,
+            ConfigBit.JITTER: self.jitter,
+            ConfigBit.DISCARD: filters.discard,
             **{bit: getattr(types, field) for field, bit in _CONFIG_BITS.items()},
         }
         return Settings(

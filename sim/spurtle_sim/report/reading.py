@@ -8,7 +8,7 @@ import numpy as np
 from spurtle.arch import ADDRESS_BITS, Event
 from spurtle.support.errors import UserError
 
-from ..perf.format import Settings
+from ..perf.format import ConfigBit, Settings
 from ..perf.reader import Contents, is_perf_data, read_perf_data
 from ..records.operation_type import operation_type
 from .columns import ABSENT, Array, PacketSlot, RecordColumns, decode_columns
@@ -23,7 +23,13 @@ KINDS = ("load", "store", "branch", "other")
 
 _NO_PROCESS = -1
 _CONTEXT = (1 << 32) - 1  # bits of CONTEXTIDR. The payload in a corrupt record can be larger
-_JITTER = 1 << 16  # bit of perf_event_attr.config
+_TYPE_FILTERS = (
+    ConfigBit.BRANCH_FILTER,
+    ConfigBit.LOAD_FILTER,
+    ConfigBit.STORE_FILTER,
+    ConfigBit.SIMD_FILTER,
+    ConfigBit.FLOAT_FILTER,
+)
 
 
 @dataclass
@@ -114,20 +120,27 @@ class Profile:
         """Return the exact shares of functions or lines. None if they are unknown."""
         if self.exact is None or self.filters:
             return None
-        addresses = list(self.exact.counts)
-        pid = int(np.bincount(self._process[self._process >= 0]).argmax()) if (self._process >= 0).any() else -1
         number = {name: index for index, name in enumerate(names)}
         totals = np.zeros(len(names))
-        for place, count in zip(self._resolver.code(pid, addresses), self.exact.counts.values(), strict=True):
+        for place, count in zip(self._exact_places, self.exact.counts.values(), strict=True):
             index = number.get(place.line if by_line else place.function)
             if index is not None:
                 totals[index] += count
         return totals / max(sum(self.exact.counts.values()), 1)
 
+    @cached_property
+    def _exact_places(self) -> list[Place]:
+        """Place of each address of `exact`, which is of the process with the most samples."""
+        if self.exact is None:
+            return []
+        known = self._process[self._process >= 0]
+        pid = int(np.bincount(known).argmax()) if len(known) else _NO_PROCESS
+        return self._resolver.code(pid, list(self.exact.counts))
+
     @property
     def jitter(self) -> bool:
         """Whether the distances of the samples are random. True if this is unknown."""
-        return self.settings is None or bool(self.settings.config & _JITTER)
+        return self.settings is None or bool(self.settings.config >> ConfigBit.JITTER & 1)
 
     @property
     def filters(self) -> list[str]:
@@ -142,8 +155,7 @@ class Profile:
 
 def _filter_terms(settings: Settings) -> list[str]:
     """Return the filters of the event, as terms of perf's `arm_spe` event."""
-    bits = {32: "branch_filter", 33: "load_filter", 34: "store_filter", 39: "simd_filter", 41: "float_filter"}
-    terms = [f"{name}=1" for bit, name in bits.items() if settings.config >> bit & 1]
+    terms = [f"{bit.name.lower()}=1" for bit in _TYPE_FILTERS if settings.config >> bit & 1]
     for name, value in (
         ("event_filter", settings.config1),
         ("min_latency", settings.config2),
