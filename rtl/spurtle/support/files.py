@@ -24,6 +24,7 @@ __all__ = [
     "check_files",
     "check_folder",
     "check_stream",
+    "replace_file",
     "write_file",
     "write_files",
     "write_folder",
@@ -111,8 +112,7 @@ def write_files(contents: Mapping[Path, bytes | Iterable[bytes]]) -> None:
             with unfinished[name].open("xb") as file:
                 content = contents[name]
                 file.writelines([content] if isinstance(content, bytes) else content)
-            if target.exists():
-                shutil.copymode(target, unfinished[name])
+            _keep_mode(target, unfinished[name])
         for name, target in targets.items():
             unfinished[name].replace(target)
     except OSError as error:
@@ -146,6 +146,22 @@ def write_file(name: str | Path, data: bytes) -> None:
         If the file cannot be written.
     """
     write_files({Path(name): data})
+
+
+def replace_file(name: str | Path, complete: Path) -> None:
+    """Give a complete file, in the same file system, the name of a regular file, and its mode if there is one.
+
+    Raises
+    ------
+    UserError
+        If the file cannot get the name.
+    """
+    target = _target(name)
+    try:
+        _keep_mode(target, complete)
+        complete.replace(target)
+    except OSError as error:
+        raise UserError(f"cannot write {name}: {error.strerror}") from error
 
 
 def write_stream(name: str | Path, data: bytes) -> None:
@@ -269,6 +285,12 @@ def _standard_stream(name: str | Path) -> int | None:
 def _unfinished(target: Path) -> Path:
     """Return the name of a new file in the same file system."""
     return target.with_name(f".unfinished-{secrets.token_hex(8)}")
+
+
+def _keep_mode(target: Path, complete: Path) -> None:
+    """Give a file the mode of the file that it will replace, if there is one."""
+    if target.exists():
+        shutil.copymode(target, complete)
 
 
 def _reason(error: OSError | ValueError) -> str:

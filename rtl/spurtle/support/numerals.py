@@ -3,7 +3,9 @@
 import argparse
 import re
 
-__all__ = ["decimal", "decimal_argument", "number"]
+from .errors import UserError
+
+__all__ = ["decimal", "decimal_argument", "decimal_option", "number"]
 
 _DECIMAL = re.compile("[0-9]{1,20}")
 _HEXADECIMAL = re.compile("0[xX][0-9a-fA-F]{1,16}")
@@ -30,4 +32,18 @@ def decimal_argument(text: str) -> int:
     value = decimal(text)
     if value is None:
         raise argparse.ArgumentTypeError(f"must be a number, not {text!r}")
+    return value
+
+
+def decimal_option(option: str, text: str, minimum: int, maximum: int) -> int:
+    """Return the value of decimal digits that an option has.
+
+    Raises
+    ------
+    UserError
+        If `text` is not a number from `minimum` to `maximum`, which is larger than any sensible value.
+    """
+    value = decimal(text)
+    if value is None or not minimum <= value <= maximum:
+        raise UserError(f"{option} must be a number of at least {minimum}, not {text}")
     return value

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shutil
 import tempfile
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -10,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spurtle.support.errors import UserError
-from spurtle.support.numerals import decimal
+from spurtle.support.files import replace_file
+from spurtle.support.numerals import decimal_option
 from spurtle.support.streams import print_stderr
 
 from .names import file_name
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the command line is also used without the packages of the e
 
 __all__ = ["ExtraFiles", "OpenFiles", "add_extra_arguments", "parse_extra"]
 
-_MAX = 1 << 62
+_MAX = (1 << 62) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +99,7 @@ class OpenFiles:
             self.saver.save(process)
         if self.waves and self._extra.waves:
             target = self._extra.waves.path
-            try:
-                if target.exists():
-                    shutil.copymode(target, self.waves.path)
-                self.waves.path.replace(os.path.realpath(target))
-            except OSError as error:
-                raise UserError(f"cannot write {target}: {error.strerror}") from error
+            replace_file(target, self.waves.path)
             if sampled < self.waves.last:
                 print_stderr(f"spurtle: {target} ends with the run, which has {sampled:,} samples")
 
@@ -143,13 +138,6 @@ def parse_extra(options: argparse.Namespace) -> ExtraFiles:
         return ExtraFiles(operations=options.save_ops)
     from ..cosim.waves import WaveFile
 
-    first = 1 if options.first is None else _sample("--from", options.first, 1)
-    last = first if options.last is None else _sample("--to", options.last, first)
+    first = 1 if options.first is None else decimal_option("--from", options.first, 1, _MAX)
+    last = first if options.last is None else decimal_option("--to", options.last, first, _MAX)
     return ExtraFiles(operations=options.save_ops, waves=WaveFile(path=Path(options.waves), first=first, last=last))
-
-
-def _sample(option: str, text: str, minimum: int) -> int:
-    value = decimal(text)
-    if value is None or not minimum <= value < _MAX:
-        raise UserError(f"{option} must be a number of at least {minimum}, not {text}")
-    return value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spurtle.support.arguments import check_range
 from spurtle.support.errors import UserError
-from spurtle.support.numerals import decimal
+from spurtle.support.numerals import decimal_option
 
 if TYPE_CHECKING:  # the command line is also used without numpy
     from numpy.typing import NDArray
@@ -103,11 +103,8 @@ def parse_window(options: argparse.Namespace) -> Window:
     for name in _OPTIONS:
         text = getattr(options, name)
         if text is not None:
-            value, minimum = decimal(text), 0 if name == "start_after" else 1
-            if value is None or not minimum <= value <= _MAX:
-                option = f"--{name.replace('_', '-')}"
-                raise UserError(f"{option} must be a number of at least {minimum}, not {text}")
-            values[name] = value
+            minimum = 0 if name == "start_after" else 1
+            values[name] = decimal_option(f"--{name.replace('_', '-')}", text, minimum, _MAX)
     window = Window(**values)
     if window.start_after >= window.end:
         raise UserError(f"--start-after must be less than --max-operations, {window.max_operations}")
