@@ -15,6 +15,7 @@ from spurtle_sim.perf.format import AuxFlag, RecordType
 from spurtle_sim.perf.process import Process
 from spurtle_sim.perf.reader import read_perf_data
 from spurtle_sim.perf.writer import Recording, content
+from tests.support.corruption import corrupted
 from tests.support.perf_records import PID, branch, load
 from tests.support.perf_versions import Perf, require_perf
 from tests.support.seeds import SEED
@@ -199,12 +200,7 @@ def test_corrupt_files_are_reported_in_sentences(count: int, file: Path, capsys:
     complete = file.read_bytes()
     statuses: set[int] = set()
     for _ in range(count):
-        data = bytearray(complete)
-        for _ in range(random.choice((1, 1, 3, 30))):
-            width = random.choice((1, 2, 8))
-            offset = random.randrange(8, len(data) - width)
-            data[offset : offset + width] = random.choice((random.randbytes(width), b"\xff" * width, bytes(width)))
-        file.write_bytes(data[: random.choice((len(data), random.randrange(len(data))))])
+        file.write_bytes(corrupted(random, complete, (1, 1, 3, 30)))
         status, _, complaints = decoded(capsys, file)
         statuses.add(status)
         assert (status == 0) <= (all("lost" in line for line in complaints))

@@ -10,6 +10,7 @@ from spurtle_sim.perf.events import NOTHING_LOST, Aux, process_events
 from spurtle_sim.perf.format import AuxFlag
 from spurtle_sim.perf.process import Mapping, Process
 from spurtle_sim.perf.writer import Recording, content
+from tests.support.corruption import corrupted
 from tests.support.paths import ROOT
 from tests.support.perf_records import PID, branch, load
 from tests.support.seeds import SEED
@@ -111,12 +112,7 @@ def test_corrupt_files_are_reported_in_sentences(
     file = tmp_path / "perf.data"
     statuses: set[int] = set()
     for _ in range(count):
-        data = bytearray(complete)
-        for _ in range(random.choice((1, 3, 30))):
-            width = random.choice((1, 2, 8))
-            offset = random.randrange(8, len(data) - width)
-            data[offset : offset + width] = random.choice((random.randbytes(width), b"\xff" * width, bytes(width)))
-        file.write_bytes(data[: random.choice((len(data), random.randrange(len(data))))])
+        file.write_bytes(corrupted(random, complete, (1, 3, 30)))
         status, _, error = reported(capsys, file)
         statuses.add(status)
         assert status in (0, 2) and error.count("\n") == (status == 2), error

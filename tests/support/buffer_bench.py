@@ -421,13 +421,13 @@ class Driver:
 
     async def settle(self) -> None:
         """Advance until all records have been written or dropped, and PMBSR_EL1 is up to date."""
-        waited = 0
-        while self._beats or self.busy or self.outstanding or not waited:
-            before = (len(self._beats), len(self.transferred_at), len(self.outstanding))
+        changed_at, last = self.cycle, None
+        while last is None or self._beats or self.busy or self.outstanding:
             await self.tick()
-            unchanged = before == (len(self._beats), len(self.transferred_at), len(self.outstanding))
-            waited = waited + 1 if unchanged else 1
-            assert waited < self._late + 100, "the buffer hangs"
+            progress = len(self._beats), len(self.transferred_at), len(self.outstanding)
+            if progress != last:
+                changed_at, last = self.cycle, progress
+            assert self.cycle < changed_at + self._late + 100, "the buffer hangs"
         for _ in range(3):
             await self.tick()
         self._reference.stop_if_full()

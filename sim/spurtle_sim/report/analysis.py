@@ -68,12 +68,8 @@ def _counted(
     cycles = np.bincount(index, profile.columns.total, minlength=count)
     exact = profile.exact_share(names, by_line=by_line)
     found_rates = [
-        rates(index, count, profile.has_event(event), among)
-        for event, among in (
-            (Event.L1D_REFILL, profile.has_event(Event.L1D_ACCESS)),
-            (Event.TLB_WALK, profile.has_event(Event.TLB_ACCESS)),
-            (Event.MISPREDICTED, profile.kind == KINDS.index("branch")),
-        )
+        rates(index, count, profile.has_event(event), profile.may_have(event))
+        for event in (Event.L1D_REFILL, Event.TLB_WALK, Event.MISPREDICTED)
     ]
     order = np.argsort(-(cycles if by_line else counts), kind="stable")[:limit].tolist()
     rows: list[Sequence[Any]] = [
@@ -151,8 +147,10 @@ def variables(profile: Profile, limit: int | None = 10) -> ReportTable:
     )
     group = index[accesses]
     cycles = np.bincount(group, profile.columns.total[accesses], minlength=len(names))
-    refill = rates(group, len(names), *_among(profile, accesses, Event.L1D_REFILL, Event.L1D_ACCESS))
-    walk = rates(group, len(names), *_among(profile, accesses, Event.TLB_WALK, Event.TLB_ACCESS))
+    refill, walk = (
+        rates(group, len(names), profile.has_event(event)[accesses], profile.may_have(event)[accesses])
+        for event in (Event.L1D_REFILL, Event.TLB_WALK)
+    )
     rows: list[Sequence[Any]] = []
     for n in np.argsort(-cycles, kind="stable")[:limit].tolist():
         chosen = accesses[group == n]
@@ -168,10 +166,6 @@ def variables(profile: Profile, limit: int | None = 10) -> ReportTable:
 def words_of(addresses: Array) -> Array:
     """Return which 8-byte words of a cache line some accesses begin in."""
     return np.unique(addresses % LINE_BYTES // _WORD_BYTES)
-
-
-def _among(profile: Profile, accesses: Array, event: Event, among: Event) -> tuple[Array, Array]:
-    return profile.has_event(event)[accesses], profile.has_event(among)[accesses]
 
 
 def cache_lines(profile: Profile, limit: int = 8) -> ReportTable:

@@ -8,7 +8,7 @@ import numpy as np
 from spurtle.arch import Event
 
 from .columns import Array
-from .reading import KINDS, Profile
+from .reading import Profile
 from .statistics import difference, rates
 from .summary import ReportContents, build_report
 from .tables import ReportTable, TableColumn, Unit
@@ -19,7 +19,6 @@ _NOTE = (
     "A change is significant if its interval of 95 % confidence does not contain 0. Of 20 rows without a change, one "
     "is significant by chance. Shares are of operations: if one function gets more, all others get less."
 )
-
 
 _CHANGES = (
     TableColumn("share_a", "A %", Unit.PERCENT, "share of the samples of A"),
@@ -95,8 +94,8 @@ def _means(values: Array, index: Array, count: int) -> list[float | None]:
 
 def _rates(profile: Profile, index: Array, count: int) -> tuple[list[float | None], list[float | None]]:
     """Return the shares of loads that missed and of branches that were mispredicted, for each group."""
-    accesses, branches = profile.has_event(Event.L1D_ACCESS), profile.kind == KINDS.index("branch")
-    return (
-        rates(index, count, profile.has_event(Event.L1D_REFILL), accesses),
-        rates(index, count, profile.has_event(Event.MISPREDICTED), branches),
+    refill, mispredicted = (
+        rates(index, count, profile.has_event(event), profile.may_have(event))
+        for event in (Event.L1D_REFILL, Event.MISPREDICTED)
     )
+    return refill, mispredicted

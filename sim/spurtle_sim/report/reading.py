@@ -21,6 +21,7 @@ __all__ = ["KINDS", "Profile", "read_profile"]
 KINDS = ("load", "store", "branch", "other")
 """Kinds of operations. The elements of `Profile.kind` are indices of this tuple."""
 
+_COUNTED_AMONG = {Event.L1D_REFILL: Event.L1D_ACCESS, Event.TLB_WALK: Event.TLB_ACCESS}
 _NO_PROCESS = -1
 _CONTEXT = (1 << 32) - 1  # bits of CONTEXTIDR. The payload in a corrupt record can be larger
 _TYPE_FILTERS = (
@@ -115,6 +116,12 @@ class Profile:
     def has_event(self, event: Event) -> Array:
         """Return which samples have an event."""
         return (self.columns.events >> int(event) & 1).astype(bool)
+
+    def may_have(self, event: Event) -> Array:
+        """Return the samples among which the rate of an event is counted: accesses, or branches."""
+        if event is Event.MISPREDICTED:
+            return self.kind == KINDS.index("branch")
+        return self.has_event(_COUNTED_AMONG[event])
 
     def exact_share(self, names: list[str], *, by_line: bool) -> Array | None:
         """Return the exact shares of functions or lines. None if they are unknown."""
