@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spurtle_sim.cosim": MODEL
     | {"spurtle.interface", "spurtle.gateware", "spurtle.export"}
     | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace"},
-    "spurtle_sim.report": MODEL | {"spurtle_sim.perf", "spurtle_sim.records"},
+    "spurtle_sim.report": MODEL | {"spurtle_sim.emulator", "spurtle_sim.perf", "spurtle_sim.records"},
     "spurtle_sim.profile": MODEL
     | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace", "spurtle_sim.perf", "spurtle_sim.records"}
     | {"spurtle_sim.cosim", "spurtle_sim.emulator", "spurtle_sim.qemu", "spurtle_sim.timing", "spurtle_sim.report"},

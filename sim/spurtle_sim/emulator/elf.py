@@ -12,7 +12,7 @@ from spurtle.support.errors import UserError
 
 from ..perf.process import PAGE_BYTES, Mapping
 
-__all__ = ["ELFHeader", "Headers", "ProgramHeader", "page_start", "protection_bits", "read_headers"]
+__all__ = ["ELFHeader", "Headers", "ProgramHeader", "page_start", "protection_bits", "read_headers", "segment_mapping"]
 
 _HEADER = struct.Struct("<16s2HI3QI3H")
 _PROGRAM_HEADER = struct.Struct("<2I6Q")
@@ -101,16 +101,7 @@ class Headers(NamedTuple):
 
     def mappings(self, base: int, path: str) -> list[Mapping]:
         """Return the mappings of the segments, if the file `path` is loaded at `base`."""
-        return [
-            Mapping(
-                base + page_start(each.vaddr),
-                page_start(each.vaddr + each.memsz + PAGE_BYTES - 1) - page_start(each.vaddr),
-                page_start(each.offset),
-                protection_bits(each),
-                path,
-            )
-            for each in self.loaded
-        ]
+        return [segment_mapping(each, base, path) for each in self.loaded]
 
 
 def read_headers(path: str | Path) -> Headers:
@@ -128,6 +119,12 @@ def read_headers(path: str | Path) -> Headers:
         raise UserError(f"{path} must have complete program headers")
     table = _PROGRAM_HEADER.iter_unpack(content[header.phoff : end])
     return Headers(header, [ProgramHeader(*fields) for fields in table], content)
+
+
+def segment_mapping(header: ProgramHeader, base: int, path: str) -> Mapping:
+    """Return the mapping of a segment, if the file `path` is loaded at `base`."""
+    start, end = page_start(header.vaddr), page_start(header.vaddr + header.memsz + PAGE_BYTES - 1)
+    return Mapping(base + start, end - start, page_start(header.offset), protection_bits(header), path)
 
 
 def page_start(address: int) -> int:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
-from ..perf.process import PAGE_BYTES, Mapping
+from ..emulator.elf import ProgramHeader, page_start, segment_mapping
+from ..perf.process import Mapping
 from .columns import Array
 from .lines import LineTable
 
@@ -22,8 +23,7 @@ _SYMBOL = np.dtype(
 _OBJECT, _FUNCTION, _COMMON, _INDIRECT = 1, 2, 5, 10  # STT
 _LOCAL = 0  # STB
 _SECTIONS = (".symtab", ".dynsym")
-_EXECUTE, _WRITE = 1, 2  # PF
-_MEMBERS = ("p_offset", "p_filesz", "p_vaddr", "p_memsz", "p_flags")
+_PROTECTION = PROT_EXEC | PROT_WRITE  # that mappings of readable segments differ in
 _NO_CONTENT = "SHT_NOBITS"
 
 
@@ -72,37 +72,6 @@ class SymbolTable:
         return int(self._starts[index])
 
 
-class LoadedSegment(NamedTuple):
-    """Segment of a file that is loaded: PT_LOAD.
-
-    Members
-    -------
-    offset, size, address : int
-    memory : int
-        Size in memory, with the zeros at the end.
-    flags : int
-        PF_X, PF_W and PF_R.
-    """
-
-    offset: int
-    size: int
-    address: int
-    memory: int
-    flags: int
-
-    @property
-    def page(self) -> int:
-        """Offset of the page in which the segment begins."""
-        return self.offset // PAGE_BYTES * PAGE_BYTES
-
-    def difference(self, mapping: Mapping) -> tuple[bool, int]:
-        """Return how much a mapping differs from that of this segment: in protection and in length."""
-        protection = bool(mapping.protection & PROT_EXEC), bool(mapping.protection & PROT_WRITE)
-        length = -(-(self.offset - self.page + self.memory) // PAGE_BYTES) * PAGE_BYTES
-        flags = bool(self.flags & _EXECUTE), bool(self.flags & _WRITE)
-        return flags != protection, abs(length - mapping.length)
-
-
 class ProgramFile(NamedTuple):
     """Symbols and lines of an ELF file.
 
@@ -110,14 +79,15 @@ class ProgramFile(NamedTuple):
     -------
     functions, variables : SymbolTable
     lines : LineTable
-    segments : list of LoadedSegment
+    segments : list of ProgramHeader
+        Those that are loaded.
     build_id : bytes
     """
 
     functions: SymbolTable
     variables: SymbolTable
     lines: LineTable
-    segments: list[LoadedSegment]
+    segments: list[ProgramHeader]
     build_id: bytes
 
     def bias(self, mapping: Mapping) -> int:
@@ -125,11 +95,20 @@ class ProgramFile(NamedTuple):
 
         Several segments can share a page of the file. Their flags and sizes say which of them is mapped.
         """
-        inside = [each for each in self.segments if each.page <= mapping.offset < each.offset + max(each.size, 1)]
+        inside = [
+            each
+            for each in self.segments
+            if page_start(each.offset) <= mapping.offset < each.offset + max(each.filesz, 1)
+        ]
         if not inside:
             return mapping.start - mapping.offset
-        chosen = min(inside, key=lambda each: each.difference(mapping))
-        return mapping.start - (mapping.offset - chosen.offset + chosen.address)
+
+        def difference(segment: ProgramHeader) -> tuple[bool, int]:
+            own = segment_mapping(segment, 0, "")
+            return (own.protection ^ mapping.protection) & _PROTECTION != 0, abs(own.length - mapping.length)
+
+        chosen = min(inside, key=difference)
+        return mapping.start - (mapping.offset - chosen.offset + chosen.vaddr)
 
 
 def read_program(path: Path) -> ProgramFile | None:
@@ -143,7 +122,7 @@ def read_program(path: Path) -> ProgramFile | None:
             functions = symbols[defined & ((kinds == _FUNCTION) | (kinds == _INDIRECT))]
             variables = symbols[defined & ((kinds == _OBJECT) | (kinds == _COMMON)) & (symbols["size"] > 0)]
             segments = [
-                LoadedSegment(*(each[name] for name in _MEMBERS))
+                ProgramHeader(*(each[f"p_{name}"] for name in ProgramHeader._fields))
                 for each in elf.iter_segments()
                 if each["p_type"] == "PT_LOAD"
             ]
