@@ -26,6 +26,9 @@ __all__ = ["QemuProgram"]
 
 # CPUs without features that cannot be classified. QEMU 7.2 does not report the predicated accesses of SVE.
 _CPU, _CPU_WITH_SVE = "neoverse-n1", "neoverse-n2"
+# Bytes of the address space of the program. If it is reserved, the addresses that QEMU selects for mappings and stacks
+# do not depend on what the threads of QEMU have mapped before.
+_ADDRESS_SPACE = 1 << 46
 _LIMIT = 65536  # operations in a batch
 _WAIT = 0.0002  # seconds, if there is nothing to read
 _CRASHES = {Signals.SIGSEGV, Signals.SIGBUS, Signals.SIGILL, Signals.SIGTRAP, Signals.SIGFPE}
@@ -153,8 +156,9 @@ class QemuProgram:
         plugin = str(reader.plugin().make()).replace(",", ",,")  # a comma separates the arguments of the option
         ring = f"/proc/{os.getpid()}/fd/{records.descriptor}"
         cpu = _CPU_WITH_SVE if self._qemu.exact else _CPU
-        options = ["-cpu", cpu, "-seed", str(self._seed), "-s", str(STACK_BYTES), "-plugin", f"{plugin},ring={ring}"]
-        return [self._qemu.path, *options, *(["-L", self._sysroot] if self._sysroot else [])]
+        options = ["-cpu", cpu, "-seed", str(self._seed), "-s", str(STACK_BYTES), "-R", hex(_ADDRESS_SPACE)]
+        sysroot = ["-L", self._sysroot] if self._sysroot else []
+        return [self._qemu.path, *options, "-plugin", f"{plugin},ring={ring}", *sysroot]
 
     def _read(self, records: Reader, processes: Processes) -> Iterator[Batch]:
         ended = executed = False
