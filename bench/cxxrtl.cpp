@@ -60,6 +60,7 @@ struct Player {
         drive(spu.p_sysreg____valid, 0);
         drive(spu.p_pe____el, 0);
         for (unsigned waited = 1; waited < ACCESS_LATENCY; waited++) cycle();
+        cycle();  // Context synchronization: the control registers take effect for operations one cycle later
     }
 
     void play(uint64_t count) {

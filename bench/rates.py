@@ -1,7 +1,8 @@
-"""Benchmarks of the simulators, and their rates for each CPU second of this process."""
+"""Benchmarks of the simulators, and their rates for each CPU second."""
 
 import contextlib
 import io
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,14 +14,16 @@ from numpy.typing import NDArray
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.profile.driver import Driver
+from spurtle_sim.profile.emulation import Emulation
 from spurtle_sim.profile.run import run_profile
+from spurtle_sim.qemu.find import find_qemu
 from spurtle_sim.timing.core import read_core
 from spurtle_sim.timing.model import TimingModel
 
 from . import stimulus
 from .cxxrtl import CXXRTLPlayer
 
-__all__ = ["REFERENCE", "Benchmark", "BenchmarkError", "benchmarks", "rates"]
+__all__ = ["REFERENCE", "Benchmark", "BenchmarkError", "benchmarks", "cpu_seconds", "rates"]
 
 ROUNDS = 5
 """Rounds of a measurement."""
@@ -97,9 +100,9 @@ def rates(measured: Sequence[Benchmark], rounds: int, note: Callable[[str], None
         for benchmark in measured:
             note(f"round {number} of {rounds}: {benchmark.title}")
             run = benchmark.prepare()
-            start = time.process_time()
+            start = cpu_seconds()
             count = run()
-            seconds = time.process_time() - start
+            seconds = cpu_seconds() - start
             first = units.setdefault(benchmark, count)
             if not count or count != first:
                 raise BenchmarkError(
@@ -107,6 +110,12 @@ def rates(measured: Sequence[Benchmark], rounds: int, note: Callable[[str], None
                 )
             best[benchmark] = max(best.get(benchmark, 0.0), count / seconds)
     return best
+
+
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of its child processes that have ended."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
 
 
 def benchmarks(folder: Path) -> list[Benchmark]:
@@ -123,15 +132,24 @@ def benchmarks(folder: Path) -> list[Benchmark]:
     for name, path in WORKLOADS.items():
         program = Program(path)
         operations = [batch.copy() for batch in program.run()]
+        count = sum(map(len, operations))
+        listed += [emulator(name, path), timing_model(name, program, operations)]
         listed += [
-            emulator(name, path),
-            timing_model(name, program, operations),
-            complete_profile(name, path, folder, sum(map(len, operations))),
+            complete_profile(stage, name, path, folder, count)
+            for stage, (emulation, _) in _PROFILES.items()
+            if emulation.emulator == "unicorn" or find_qemu()
         ]
     return sorted(listed, key=lambda benchmark: _STAGES.index(benchmark.stage))
 
 
-_STAGES = ("CXXRTL model", "compiled SPU", "compiled SPU from Python", "emulator", "timing model", "complete profile")
+_PROFILES = {
+    "complete profile": (Emulation(emulator="unicorn"), False),
+    "fast-forward": (Emulation(emulator="unicorn"), True),
+    "QEMU, fast-forward": (Emulation(emulator="qemu"), True),
+}
+"""Emulator of each stage that profiles a program, and whether it is fast-forwarded. The others are checked."""
+
+_STAGES = ("CXXRTL model", "compiled SPU", "compiled SPU from Python", "emulator", "timing model", *_PROFILES)
 REFERENCE = _STAGES[0]
 """Stage with which the others are compared."""
 
@@ -163,8 +181,12 @@ def timing_model(name: str, program: Program, operations: Sequence[NDArray[np.vo
     return Benchmark("timing model", name, "operations", prepare)
 
 
-def complete_profile(name: str, path: Path, folder: Path, operations: int) -> Benchmark:
-    """Return the benchmark of `spurtle profile --check` on a program that executes `operations` operations."""
+def complete_profile(stage: str, name: str, path: Path, folder: Path, operations: int) -> Benchmark:
+    """Return the benchmark of `spurtle profile` on a program that executes `operations` operations.
+
+    `stage` is a key of `_PROFILES`.
+    """
+    emulation, fast_forward = _PROFILES[stage]
 
     def prepare() -> Callable[[], int]:
         output = str(folder / f"{name}.data")
@@ -172,14 +194,17 @@ def complete_profile(name: str, path: Path, folder: Path, operations: int) -> Be
         def run() -> int:
             messages = io.StringIO()
             with contextlib.redirect_stderr(messages):
-                status = run_profile(PROFILED, path, sampling=stimulus.SAMPLING, output=output, check=True)
+                status = run_profile(
+                    PROFILED, path, sampling=stimulus.SAMPLING, output=output, check=not fast_forward,
+                    fast_forward=fast_forward, emulation=emulation,
+                )  # fmt: skip
             if status != 0:
-                raise BenchmarkError(f"spurtle profile --check {path.name} failed: {messages.getvalue().strip()}")
+                raise BenchmarkError(f"spurtle profile of {path.name} failed: {messages.getvalue().strip()}")
             return operations
 
         return run
 
-    return Benchmark("complete profile", name, "operations", prepare)
+    return Benchmark(stage, name, "operations", prepare)
 
 
 def compiled_spu(config: SPUConfig) -> Benchmark:

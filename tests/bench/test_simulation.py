@@ -31,7 +31,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def set_clock(*seconds: float) -> None:
         times = iter([time for duration in seconds for time in (0.0, duration)])
-        monkeypatch.setattr(measuring.time, "process_time", lambda: next(times))
+        monkeypatch.setattr(measuring, "cpu_seconds", lambda: next(times))
 
     return set_clock
 
@@ -76,10 +76,11 @@ def test_timing_model_simulates_all_operations(tmp_path: Path) -> None:
 
 def test_failing_profile_is_an_error(tmp_path: Path) -> None:
     good = write_elf(tmp_path / "good", EXIT)
-    assert measuring.complete_profile("good", good, tmp_path, 2).prepare()() == 2
+    for stage in "complete profile", "fast-forward":
+        assert measuring.complete_profile(stage, "good", good, tmp_path, 2).prepare()() == 2
     bad = write_elf(tmp_path / "bad", EXIT_1)
-    with pytest.raises(BenchmarkError, match=r"^spurtle profile --check bad failed: emulator: .*\n3 operations in "):
-        measuring.complete_profile("bad", bad, tmp_path, 3).prepare()()
+    with pytest.raises(BenchmarkError, match=r"^spurtle profile of bad failed: emulator: .*\n3 operations in "):
+        measuring.complete_profile("complete profile", "bad", bad, tmp_path, 3).prepare()()
 
 
 @pytest.mark.parametrize("benchmark", [measuring.compiled_spu, measuring.compiled_spu_from_python])

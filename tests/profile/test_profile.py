@@ -347,7 +347,7 @@ def test_libraries_are_compiled_at_the_same_time(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(run, "load", load)
     with pytest.raises(LoadedError) as loaded:
         run_profile(CONFIGS["v1p4"], WORKLOADS / "sort.elf", output=str(tmp_path / "perf.data"))
-    assert loaded.value.args == ({"spurtle_v1p4", "timing_model", "emulator_hooks"},)
+    assert loaded.value.args == ({"spurtle_v1p4", "timing_model", "executed", "emulator_hooks"},)
 
 
 def test_an_absent_compiler(tmp_path: Path):

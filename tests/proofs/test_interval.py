@@ -8,7 +8,7 @@ import pytest
 from formal.engine.induction import inductive, resets
 from formal.engine.proof import Result, Verdict
 from formal.engine.transition import Transition, transition
-from formal.sampling import interval
+from formal.sampling import forward, interval
 from spurtle.gateware.interval import IntervalCounter
 from spurtle_sim.model import sampling
 from tests.support.proofs import FaultMixin, check_faults
@@ -53,3 +53,31 @@ class DrawsOnWrite(FaultMixin, IntervalCounter):
 def test_random_numbers_in_successive_cycles_fail() -> None:
     assert interval.prove_spaced_draws(LANES, transition(IntervalCounter(LANES))).result is Result.PASS
     assert interval.prove_spaced_draws(LANES, transition(DrawsOnWrite(LANES))).result is Result.FAIL
+
+
+class ForgetsAnOperation(FaultMixin, IntervalCounter):
+    """Operations of some cycles are counted, and not reported in `population`."""
+
+    def add_fault(self, m):
+        with m.If(self.pmsicr.COUNT[:8] == 0x80):
+            m.d.comb += self.population.eq(0)
+
+
+class DrawsEarly(FaultMixin, IntervalCounter):
+    """A random number is used before the interval ends."""
+
+    def add_fault(self, m):
+        with m.If((self.pmsicr.COUNT == 300) & ~self.write):
+            m.d.comb += self.draw.eq(1)
+
+
+def test_steps_of_many_operations() -> None:
+    """Each proof about them fails for one of two faults, which occur only long after operations were counted."""
+    found = {}
+    for circuit in IntervalCounter, ForgetsAnOperation, DrawsEarly:
+        system = forward.watched(LANES, transition(circuit(LANES)))
+        verdicts = inductive(system, forward.invariant(LANES)), forward.prove_quiet(LANES, system)
+        found[circuit] = [verdict.result for verdict in verdicts]
+    assert found[IntervalCounter] == [Result.PASS, Result.PASS]
+    assert found[ForgetsAnOperation][0] is Result.FAIL
+    assert found[DrawsEarly] == [Result.PASS, Result.FAIL]

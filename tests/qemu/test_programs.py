@@ -157,6 +157,24 @@ int main(void) {
 }
 """
 
+INTERRUPTED = """
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+static volatile int count;
+static void handle(int number) { count++; }
+int main(void) {
+    struct timespec moment = {0, 50000000};
+    struct sigaction action = {.sa_handler = handle};
+    sigaction(SIGINT, &action, 0);
+    puts("ready");
+    fflush(stdout);
+    while (!count) nanosleep(&moment, 0);
+    for (int i = 0; i < 10; i++) nanosleep(&moment, 0);
+    return count;
+}
+"""
+
 CALLER = """
 #include <stdio.h>
 int main(void) { return printf("%d\\n", 42) != 3; }
@@ -373,6 +391,33 @@ def test_a_signal_ends_the_program(qemu: Qemu, number: Signals, tmp_path: Path) 
     assert program.exit_status == 128 + number
     assert count > 100_000
     program.kill(number)  # it has ended
+
+
+@needs_compiler
+@pytest.mark.full
+@pytest.mark.parametrize("by_terminal", [True, False])
+def test_a_program_is_interrupted_once(qemu: Qemu, by_terminal: bool, tmp_path: Path) -> None:
+    """A terminal sends SIGINT to QEMU as well, and then the signal is not forwarded."""
+    path = compiled(tmp_path, INTERRUPTED, "-static")
+    spurtle = Path(sys.executable).with_name("spurtle")
+    command = f"exec {spurtle} profile --qemu {qemu.path} -o {tmp_path / 'perf.data'} {path}"
+    terminal, end = os.openpty()
+    # The leader of a session has the terminal that it opens first.
+    name = os.ttyname(end)
+    run = subprocess.Popen(["sh", "-c", f"{command} <{name} >{name} 2>&1"], start_new_session=True)
+    try:
+        output = b""
+        while b"ready" not in output:
+            output += os.read(terminal, 4096)
+        if by_terminal:
+            os.write(terminal, b"\x03")
+        else:
+            run.send_signal(SIGINT)
+        assert run.wait(timeout=100) == 1, output
+    finally:
+        run.kill()
+        os.close(terminal)
+        os.close(end)
 
 
 def test_the_command(qemu: Qemu, tmp_path: Path) -> None:

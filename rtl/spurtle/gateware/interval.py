@@ -148,6 +148,7 @@ class IntervalCounter(ConfiguredComponent):
         "counted",
         "ecount_minus_1",
         "settled_interval",
+        "settled_rnd",
         "restart",
         "reload",
     )

@@ -30,6 +30,11 @@ def add_profile_arguments(parser: argparse.ArgumentParser) -> None:
     add_window_arguments(parser)
     add_emulation_arguments(parser)
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference model")
+    parser.add_argument(
+        "--fast-forward",
+        action="store_true",
+        help="simulate only the cycles around each sample; the files are the same",
+    )
     add_extra_arguments(parser)
     ops = parser.add_argument(
         "--ops",
@@ -55,6 +60,8 @@ def run_profile_verb(options: argparse.Namespace) -> int:
     config = CONFIGS[options.config]
     sampling = parse_sampling(config, options)
 
+    if options.fast_forward and options.waves:
+        raise UserError("--fast-forward must not come with --waves, which shows the complete simulation")
     if options.ops:
         for name in ("program", "core", "save_ops", "qemu", "sysroot", "follow", "emulator"):
             if getattr(options, name) not in (None, False, EMULATORS[0]):
@@ -65,14 +72,15 @@ def run_profile_verb(options: argparse.Namespace) -> int:
         return replay(
             config, options.ops,
             sampling=sampling, window=parse_window(options), output=options.output, extra=parse_extra(options),
-            check=options.check,
+            check=options.check, fast_forward=options.fast_forward,
         )  # fmt: skip
     from .. import run_profile
 
     return run_profile(
         config, options.program, options.arguments,
         sampling=sampling, core=options.core or DEFAULT_CORE, window=parse_window(options),
-        output=options.output, extra=parse_extra(options), check=options.check, emulation=parse_emulation(options),
+        output=options.output, extra=parse_extra(options), check=options.check, fast_forward=options.fast_forward,
+        emulation=parse_emulation(options),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
+from spurtle.arch import PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import SPUConfig
 from spurtle.export import verilog
 from spurtle.gateware.beat import beat_layout
@@ -19,7 +20,7 @@ from ..model.operation import Facts
 from ..native.header import array, constants, struct
 from ..trace.dtypes import FINISH, RESPONSE, SELECTION, TIMED_OPERATION
 from .faults import memory_faults
-from .layout import bit_fields, conditions, design_files, function
+from .layout import bit_fields, conditions, design_files, encodings, function
 from .pack import fault_bits, pe_bits, sample_words
 from .structs import PE_STATE, counts
 
@@ -79,23 +80,23 @@ def _declarations(config: SPUConfig, **waves: bool) -> list[str]:
         "PA_NS": _field(operation, "pa_ns"),
         "FAULT_WORD": _field(FaultLayout(config), "word"),
         "DATA_SOURCE": _optional_field(operation, "data_source"),
+        **_register_fields(PMSICR_EL1, "COUNT", "ECOUNT"),
+        **_register_fields(PMSIRR_EL1, "INTERVAL", "RND"),
     }
-    several_slots = config.slots > 1
+    features = {
+        "EXTERNAL_ABORTS": config.external_aborts,
+        "PBT": config.pbt,
+        "RANDOM_DELAY": config.ernd,
+        "SEVERAL_OUTSTANDING": config.outstanding > 1,
+        "SEVERAL_SLOTS": config.slots > 1,
+    }
     return [
-        conditions(
-            {
-                **{"WAVES_FST": False, "WAVES_VCD": False},
-                **waves,
-                "EXTERNAL_ABORTS": config.external_aborts,
-                "PBT": config.pbt,
-                "SEVERAL_OUTSTANDING": config.outstanding > 1,
-                "SEVERAL_SLOTS": several_slots,
-            }
-        ),
+        conditions({"WAVES_FST": False, "WAVES_VCD": False, **waves, **features}),
         *(struct(name, dtype) for name, dtype in structs.items()),
         constants("", "unsigned", numbers),
         array("FAULTS", "uint64_t", [fault_bits(config, 0, fault) for fault in (None, *memory_faults(config))]),
         bit_fields(fields),
+        encodings((PMSICR_EL1, PMSIRR_EL1)),
         *_functions(config),
     ]
 
@@ -150,6 +151,12 @@ def _state(config: SPUConfig) -> Iterator[str]:
             yield f"spu.PORT(pe, {name}) = {value}"
         if name in of_branch:
             yield f"spu.PORT(branch, {name}) = {value}"
+
+
+def _register_fields(register: Register, *names: str) -> dict[str, tuple[int, int]]:
+    """Return offset and width of fields of a register in bits, each with a name such as `PMSICR_COUNT`."""
+    prefix = register.name.removesuffix("_EL1")
+    return {f"{prefix}_{name}": (register.fields[name].lsb, register.fields[name].width) for name in names}
 
 
 def _field(layout: data.Layout, *path: str) -> tuple[int, int]:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["bit_fields", "conditions", "design_files", "function"]
+from spurtle.arch import Register
+
+__all__ = ["bit_fields", "conditions", "design_files", "encodings", "function"]
 
 
 def design_files(verilog_text: str, declarations: Iterable[str] = ()) -> dict[str, str]:
@@ -27,6 +29,13 @@ def bit_fields(fields: Mapping[str, tuple[int, int]]) -> str:
 def conditions(values: Mapping[str, bool]) -> str:
     """Return macros for `#if`: only the preprocessor can remove code for ports that a module does not have."""
     return "\n".join(f"#define {name} {int(value)}" for name, value in values.items())
+
+
+def encodings(registers: Iterable[Register]) -> str:
+    """Return constants of the type `Encoding` of `ports.h`, with the names of the registers."""
+    return "\n".join(
+        f"constexpr Encoding {each.name}{{{each.op1}, {each.crn}, {each.crm}, {each.op2}}};" for each in registers
+    )
 
 
 def function(head: str, statements: Iterable[str]) -> str:

@@ -23,6 +23,13 @@ struct Field {
     unsigned offset, width;
 };
 
+// Encoding of a System register. op0 is 3.
+struct Encoding {
+    unsigned op1, crn, crm, op2;
+
+    bool operator==(const Encoding &) const = default;
+};
+
 inline uint64_t low_bits(unsigned width) { return width < 64 ? (uint64_t(1) << width) - 1 : ~uint64_t(0); }
 
 inline uint64_t get_field(const uint32_t *words, Field field) {

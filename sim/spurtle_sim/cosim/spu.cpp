@@ -8,6 +8,7 @@
 #include "layout.h"
 #include "ports.h"
 #include "spu_core.h"
+#include "spu_forward.h"
 #include "spu_memory.h"
 #include "waves.h"
 
@@ -31,6 +32,7 @@ struct CompiledSPU {
     design spu{&context};
     Core core;
     Memory memory;
+    Forward forward;
 #if TRACED
     Waves waves;
 #endif
@@ -51,6 +53,9 @@ struct CompiledSPU {
         counts.cycles = 0;
     }
 
+    // Enable or disable fast-forward. While it is enabled, PSB CSYNC is in progress and shows when records are in memory.
+    void set_forwarding(bool enabled) { spu.PORT(drain, request) = forward.enabled = enabled; }
+
     // Assign operations to cycles until each has one or the interrupt is asserted. Return how many have one. A cycle
     // with empty lanes stays open for the next call. With `settle`, and after an interrupt, continue until no operation
     // is in flight.
@@ -64,6 +69,7 @@ struct CompiledSPU {
         for (;;) {
             bool interrupted = spu.pmbirq;
             held_up |= interrupted;
+            if (!interrupted && can_forward() && next < count) next += skip(operations + next, count - next);
             Passing &now = core.at(counts.cycles);
             while (!interrupted && next < count && now.count < LANES && due(operations[next]) <= counts.time)
                 core.append(now, operations[next++]);
@@ -86,23 +92,10 @@ struct CompiledSPU {
 
     // Access a System register and return the outcome. A program at EL0 has its kernel make the access, at EL1, or at
     // EL2 if it is a register of EL2.
-    unsigned access(unsigned op1, unsigned crn, unsigned crm, unsigned op2, bool write, uint64_t &data) {
+    unsigned access(const Encoding &encoding, bool write, uint64_t &data) {
         settle_answers();
-        unsigned el = spu.PORT(pe, el);
-        if (!el) spu.PORT(pe, el) = op1 == OP1_OF_EL2 ? 2 : 1;
-        spu.PORT(sysreg, valid) = 1;
-        spu.PORT(sysreg, write) = write;
-        spu.PORT(sysreg, op1) = op1;
-        spu.PORT(sysreg, crn) = crn;
-        spu.PORT(sysreg, crm) = crm;
-        spu.PORT(sysreg, op2) = op2;
-        spu.PORT(sysreg, wdata) = data;
-        cycle();
-        spu.PORT(sysreg, valid) = 0;
-        spu.PORT(pe, el) = el;
-        for (unsigned waited = 1; waited < ACCESS_LATENCY; waited++) cycle();
-        data = spu.PORT(sysreg, rdata);
-        unsigned outcome = spu.PORT(sysreg, outcome);
+        if (write) forward.write(core, encoding, data);
+        unsigned outcome = transfer(encoding, write, data);
         if (write) synchronize_context();
         return outcome;
     }
@@ -115,6 +108,7 @@ struct CompiledSPU {
         cycle();
         spu.rst = 0;
         memory.reset();
+        forward.reset(core);
     }
 
     // PSB CSYNC. Return whether it completes within DRAIN_CYCLES and the latency of memory for each slot.
@@ -126,7 +120,7 @@ struct CompiledSPU {
             cycle();
             drained = spu.PORT(drain, done);
         }
-        spu.PORT(drain, request) = 0;
+        spu.PORT(drain, request) = forward.enabled;
         memory.synchronize();
         return drained;
     }
@@ -135,6 +129,54 @@ private:
     bool held_up = false;  // an interrupt was served since the last operation, so the next one may be late
     uint64_t idle = 0;     // cycles of the program since an operation passed or was in flight
     uint64_t settled = 0;  // cycles of the program since an operation was in flight or software accessed the SPU
+
+    // Access a System register in simulated cycles in which no operation passes and the time does not advance.
+    unsigned transfer(const Encoding &encoding, bool write, uint64_t &data) {
+        unsigned el = spu.PORT(pe, el);
+        if (!el) spu.PORT(pe, el) = encoding.op1 == OP1_OF_EL2 ? 2 : 1;
+        spu.PORT(sysreg, valid) = 1;
+        spu.PORT(sysreg, write) = write;
+        spu.PORT(sysreg, op1) = encoding.op1;
+        spu.PORT(sysreg, crn) = encoding.crn;
+        spu.PORT(sysreg, crm) = encoding.crm;
+        spu.PORT(sysreg, op2) = encoding.op2;
+        spu.PORT(sysreg, wdata) = data;
+        cycle();
+        spu.PORT(sysreg, valid) = 0;
+        spu.PORT(pe, el) = el;
+        for (unsigned waited = 1; waited < ACCESS_LATENCY; waited++) cycle();
+        data = spu.PORT(sysreg, rdata);
+        return spu.PORT(sysreg, outcome);
+    }
+
+    // Return whether the simulation can leave the program between two of its cycles: nothing is in flight, the last
+    // record is in memory, and no operation that has passed can be selected.
+    bool can_forward() {
+        return forward.enabled && core.rows >= forward.from && !core.at(counts.cycles).count && !core.active_flights &&
+               settled > ANSWER_LATENCY && spu.PORT(drain, done) && (idle >= ANSWER_LATENCY || forward.is_clear(core));
+    }
+
+    // Skip operations that only decrement the counters, and write the counters. Return how many.
+    uint64_t skip(const Operation *operations, uint64_t count) {
+        if (count <= MIN_FORWARD || due(operations[0]) < counts.time) return 0;  // an operation that is late is simulated
+        for (unsigned passed = 0; passed <= ANSWER_LATENCY; passed++) cycle();
+        uint64_t pmsicr = 0;
+        if (!forward.counts(core, counts) || transfer(PMSICR_EL1, false, pmsicr)) {
+            forward.from = core.rows + MIN_INTERVAL;
+            return 0;
+        }
+        Counters counters(pmsicr, forward.random);
+        uint64_t quiet = counters.quiet(), skipped = complete_cycles(operations, std::min(quiet, count - 1));
+        // The counters are worth reading again after the next selection, or with the operations of the next call.
+        forward.from = core.rows + (skipped + MIN_FORWARD <= quiet ? skipped : quiet + 1);
+        if (skipped < MIN_FORWARD) return 0;
+        uint64_t after = counters.after(skipped);
+        transfer(PMSICR_EL1, true, after);
+        core.skip(operations, skipped);
+        counts.pop += skipped;
+        counts.time = due(operations[skipped]);
+        return skipped;
+    }
 
     // Return the cycle of the program in which an operation passes.
     uint64_t due(const Operation &operation) const { return operation.dispatch + counts.delay; }
@@ -220,6 +262,7 @@ private:
                 ago++;
             }
         settled = 0;
+        forward.access(core, counts);
     }
 };
 
@@ -254,7 +297,7 @@ uint64_t spu_play(CompiledSPU *compiled, const Operation *operations, uint64_t c
 
 unsigned spu_access(CompiledSPU *compiled, unsigned op1, unsigned crn, unsigned crm, unsigned op2, bool write,
                     uint64_t *data) {
-    return compiled->access(op1, crn, crm, op2, write, *data);
+    return compiled->access({op1, crn, crm, op2}, write, *data);
 }
 
 void spu_set_memory_latency(CompiledSPU *compiled, unsigned latency) { compiled->memory.latency = latency; }
@@ -276,6 +319,7 @@ void spu_close_waves(CompiledSPU *compiled) { compiled->waves.close(); }
 #endif
 
 void spu_reset(CompiledSPU *compiled) { compiled->reset(); }
+void spu_set_forwarding(CompiledSPU *compiled, bool enabled) { compiled->set_forwarding(enabled); }
 void spu_set_skipping(CompiledSPU *compiled, bool enabled) { compiled->skipping = enabled; }
 bool spu_drain(CompiledSPU *compiled) { return compiled->drain(); }
 bool spu_interrupt(CompiledSPU *compiled) { return compiled->spu.pmbirq; }

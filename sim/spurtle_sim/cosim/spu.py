@@ -50,6 +50,7 @@ def _library(model: GeneratedModel) -> ctypes.CDLL:
         "disturb_memory": (None, [pointer, number, *4 * [unsigned]]),
         "set_faulting_range": (None, [pointer, number, number, unsigned]),
         "set_skipping": (None, [pointer, ctypes.c_bool]),
+        "set_forwarding": (None, [pointer, ctypes.c_bool]),
         "play": (number, [pointer, pointer, number, ctypes.c_bool]),
         "access": (unsigned, [pointer, *4 * [unsigned], ctypes.c_bool, pointer]),
         "reset": (None, [pointer]),
@@ -187,6 +188,14 @@ class CompiledSPU:
         It is enabled at first. The results are the same.
         """
         self._library.spu_set_skipping(self._spu, enabled)
+
+    def set_forwarding(self, enabled: bool) -> None:
+        """Enable or disable fast-forward: operations that only decrement PMSICR_EL1 are not simulated.
+
+        It is disabled at first. Selections, records, registers and times are the same. The PMU event SAMPLE_POP of
+        operations that are not simulated is counted here, and the number of simulated cycles is smaller.
+        """
+        self._library.spu_set_forwarding(self._spu, enabled)
 
     def play(self, operations: NDArray[np.void], *, settle: bool = False) -> int:
         """Let operations pass the sampling point until all have passed or the SPU asserts its interrupt.

@@ -39,6 +39,9 @@ struct Core {
     std::vector<Selection> selections;
     std::vector<Finish> finishes;
     unsigned active_flights = 0;  // sampled operations in flight
+    uint64_t rows = 0;            // operations that have passed the sampling point
+    uint64_t selected = 0;        // operations that were sampled or collided
+    uint64_t last_selected = 0;   // row of the last one, or a row before it in the same cycle
 
     // Return the operations of a cycle, at most HISTORY - 1 cycles ago.
     Passing &at(uint64_t cycle) { return passing[cycle % HISTORY]; }
@@ -47,7 +50,14 @@ struct Core {
     void append(Passing &now, const Operation &operation) {
         now.previous[now.count] = previous;
         now.operations[now.count++] = operation;
-        if ((operation.facts & TAKEN_BRANCH_MASK) == TAKEN_BRANCH) previous = operation.target;
+        if (is_taken_branch(operation)) previous = operation.target;
+    }
+
+    // Let operations pass that are not simulated.
+    void skip(const Operation *operations, uint64_t count) {
+        rows += count;
+        while (count && !is_taken_branch(operations[count - 1])) count--;
+        if (count) previous = operations[count - 1].target;
     }
 
     // Assign the operations of this cycle to lanes, in program order. Which lanes stay empty changes from cycle to
@@ -72,11 +82,16 @@ struct Core {
     // appended first, so that selections are in program order.
     void capture_selections(design &spu, uint64_t cycle) {
         const Passing &collided = at(cycle - ANSWER_LATENCY - 1), &answered = at(cycle - ANSWER_LATENCY);
-        for (unsigned count = spu.PORT(pmu, sample_collision); count; count--)
+        unsigned collisions = spu.PORT(pmu, sample_collision);
+        selected += collisions;
+        if (collisions) last_selected = collided.first;
+        for (unsigned count = collisions; count; count--)
             selections.push_back({collided.first, collided.count, 0, collided.time, 0});
         unsigned sampled = spu.PORT(sampling, sampled);
         if (!sampled) return;
         const auto slots = slots_of_lanes(spu);
+        selected += __builtin_popcount(sampled);
+        last_selected = answered.first;
         for (; sampled; sampled &= sampled - 1) {
             unsigned lane = __builtin_ctz(sampled);
             unsigned index = __builtin_popcount(answered.lanes & ((1u << lane) - 1));
@@ -130,10 +145,13 @@ struct Core {
     }
 
 private:
-    uint64_t rows = 0;              // operations that have passed the sampling point
     uint64_t previous = NO_TARGET;  // target of the last taken branch
     Passing passing[HISTORY];
     Flight flights[SLOTS];
+
+    static bool is_taken_branch(const Operation &operation) {
+        return (operation.facts & TAKEN_BRANCH_MASK) == TAKEN_BRANCH;
+    }
 
     static uint64_t age_of(const Flight &flight, uint64_t cycle) { return cycle - (ANSWER_LATENCY - 1) - flight.since; }
 

@@ -16,8 +16,9 @@ from ..cosim.waves import WaveFile
 from ..model.pe import PEState
 from ..perf.events import Aux, loss_flags
 from ..perf.spool import Spool
-from ..report.exact import ExactCounter, ExactCounts
+from ..report.exact import ExactCounts
 from ..trace.dtypes import TIMED_OPERATION
+from .executed import ExecutedCounter
 from .options import Sampling
 from .scoreboard import Checker
 
@@ -43,6 +44,8 @@ class Driver:
         File that stores the records. None stores them in memory.
     waves : WaveFile or None
         File for the waveforms of some samples. `stop` completes it.
+    fast_forward : bool
+        Simulate only the cycles around each sample. Not with `waves`.
 
     Attributes
     ----------
@@ -69,9 +72,11 @@ class Driver:
         check: bool,
         spool: Spool | None = None,
         waves: WaveFile | None = None,
+        fast_forward: bool = False,
     ):
         sampling.check(config)
         self._spu = CompiledSPU(config, waves)
+        self._spu.set_forwarding(fast_forward)
         self._waves = waves
         self._spu.set_buffer(_BASE, _SIZE)
         pe = PEState(contextidr_el1=context)
@@ -83,7 +88,7 @@ class Driver:
         self.sampled = 0
         self.collided = 0
         self.interrupts = 0
-        self._executed = ExactCounter()
+        self._executed = ExecutedCounter()
 
         self._discard = sampling.filters.discard
 
@@ -108,7 +113,7 @@ class Driver:
 
     def run(self, operations: NDArray[np.void]) -> None:
         """Play rows of `TIMED_OPERATION` and serve the interrupts."""
-        self._executed.add(operations["pc"])
+        self._executed.add(operations)
         self._play(operations, settle=False)
 
     def stop(self) -> None:

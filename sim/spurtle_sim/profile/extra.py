@@ -39,6 +39,17 @@ class ExtraFiles:
     operations: str | None = None
     waves: "WaveFile | None" = None
 
+    def check(self, *, fast_forward: bool) -> None:
+        """Check that the files can be written by a run with or without fast-forward.
+
+        Raises
+        ------
+        ValueError
+            If there are waveforms with fast-forward.
+        """
+        if self.waves and fast_forward:
+            raise ValueError("fast_forward must be False with waves, which shows the complete simulation")
+
     @property
     def names(self) -> list[str]:
         """Names of the files."""

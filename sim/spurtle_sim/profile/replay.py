@@ -34,6 +34,7 @@ def replay(
     output: str,
     extra: ExtraFiles = _NO_FILES,
     check: bool = False,
+    fast_forward: bool = False,
 ) -> int:
     """Play the operations of a file on the SPU and write their profile.
 
@@ -50,6 +51,8 @@ def replay(
         File for waveforms. The default is none.
     check : bool
         Compare all results with the reference model.
+    fast_forward : bool
+        Simulate only the cycles around each sample. The result is the same. Not with waveforms.
 
     Returns
     -------
@@ -58,14 +61,20 @@ def replay(
 
     Raises
     ------
+    ValueError
+        If `fast_forward` comes with waveforms.
     UserError
         If the file cannot be read, it is not valid, or the output cannot be written.
     """
+    extra.check(fast_forward=fast_forward)
     outputs.check_output(output, operations, also=extra.names)
     file = OperationsFile(operations)
     process, later = saved_process(operations, file.description)
     with closing(OpenFiles(output, extra)) as files:
-        driver = Driver(config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves)
+        driver = Driver(
+            config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves,
+            fast_forward=fast_forward,
+        )  # fmt: skip
         progress = Progress(driver, min(file.count, window.end))
         result = ProfileResult(config, sampling, driver, process, output)
         with progress.shown():

@@ -21,7 +21,7 @@ from ..perf.events import Mmap, TimedEvent
 from ..timing import model
 from ..timing.core import DEFAULT_CORE, NAMED_CORES, read_core
 from ..timing.model import TimingModel
-from . import outputs
+from . import executed, outputs
 from .driver import Driver
 from .emulation import Emulation
 from .extra import ExtraFiles, OpenFiles
@@ -51,6 +51,7 @@ def run_profile(
     output: str = "perf.data",
     extra: ExtraFiles = _NO_FILES,
     check: bool = False,
+    fast_forward: bool = False,
     emulation: Emulation = _DEFAULT_EMULATION,
 ) -> int:
     """Run a program and write its profile.
@@ -75,6 +76,8 @@ def run_profile(
         Files for timed operations and waveforms. The default is none.
     check : bool
         Compare all results with the reference model.
+    fast_forward : bool
+        Simulate only the cycles around each sample. The result is the same. Not with waveforms.
     emulation : Emulation
         Emulator that executes the program, and its options.
 
@@ -86,20 +89,26 @@ def run_profile(
     Raises
     ------
     TypeError, ValueError
-        If an argument is of another type; if the configuration does not have one of the filters.
+        If an argument is of another type; if the configuration has not all filters; if waveforms are fast-forwarded.
     UserError
         If the program cannot be run, the core cannot be read, or the output cannot be written.
     """
+    _check_types(config, sampling, window, emulation, arguments)
+    sampling.check(config)
+    extra.check(fast_forward=fast_forward)
+    outputs.check_output(output, *_inputs(program, core, emulation), also=extra.names)
+    with closing(OpenFiles(output, extra)) as files:
+        run = emulation.program(program, arguments)
+        return _run(config, run, core, sampling, window, output, files, check=check, fast_forward=fast_forward)
+
+
+def _check_types(config: object, sampling: object, window: object, emulation: object, arguments: object) -> None:
     check_config(config)
     check_type("sampling", sampling, Sampling)
     check_type("window", window, Window)
     check_type("emulation", emulation, Emulation)
-    sampling.check(config)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
-    outputs.check_output(output, *_inputs(program, core, emulation), also=extra.names)
-    with closing(OpenFiles(output, extra)) as files:
-        return _run(config, emulation.program(program, arguments), core, sampling, window, output, files, check=check)
 
 
 def _inputs(program: str | Path, core: str, emulation: Emulation) -> list[str]:
@@ -117,14 +126,18 @@ def _run(
     files: OpenFiles,
     *,
     check: bool,
+    fast_forward: bool,
 ) -> int:
     parameters = read_core(core).for_lanes(config.ops_per_cycle)
     # Compiling takes seconds for each library that is not in the cache, so they are compiled in parallel.
-    load([spu.library(config, files.waves), model.library(), *program.libraries()])
+    load([spu.library(config, files.waves), model.library(), executed.library(), *program.libraries()])
     print_stderr(program.grade)
     process = program.process
     timing_model = TimingModel(program.instructions, parameters)
-    driver = Driver(config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves)
+    driver = Driver(
+        config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves,
+        fast_forward=fast_forward,
+    )  # fmt: skip
 
     progress = Progress(driver, window.total)
     result = ProfileResult(config, sampling, driver, process, output)

@@ -118,8 +118,8 @@ class QemuProgram:
         return [reader.library(), reader.plugin()]
 
     def kill(self, number: Signals) -> None:
-        """Send a signal to the program. A signal handler can call this method."""
-        if self._child and self.exit_status is None:
+        """Send a signal to the program, unless a terminal has sent it. A signal handler can call this method."""
+        if self._child and self.exit_status is None and not reader.sent_by_terminal(number):
             os.kill(self._child, number)
 
     def batches(self) -> Generator[Batch]:

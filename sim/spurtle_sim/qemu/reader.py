@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, unique
 from functools import cache
+from signal import Signals
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,23 @@ from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION
 from ..trace.instruction import FACT
 
-__all__ = ["STACK_BYTES", "Reader", "Step", "StepResult", "ThreadEvent", "library", "plugin", "start"]
+__all__ = [
+    "STACK_BYTES",
+    "Reader",
+    "Step",
+    "StepResult",
+    "ThreadEvent",
+    "library",
+    "plugin",
+    "sent_by_terminal",
+    "start",
+]
 
 STACK_BYTES = (8 << 20) + (1 << 16)
 """Size of the stack of a program. The plugin recognizes the mapping by it, so it is not the size of another mapping."""
+
+_TERMINAL = (Signals.SIGINT, Signals.SIGHUP)
+"""Signals that a terminal sends to all processes in the foreground, and that a profile handles."""
 
 _SHARED = ("ring.h",)
 _PLUGIN = ("plugin.cpp", "api.h", "guest.h", "writer.h")
@@ -242,10 +256,17 @@ def start(command: Sequence[str]) -> int:
         If no process can be created.
     """
     arguments = [argument.encode(errors="surrogateescape") for argument in command]
+    for number in _TERMINAL:
+        _library().launch_watch(number)
     process: int = _library().launch_start((ctypes.c_char_p * (len(arguments) + 1))(*arguments, None))
     if process < 0:
         raise UserError("cannot start QEMU: no process can be created")
     return process
+
+
+def sent_by_terminal(number: Signals) -> bool:
+    """Return whether a terminal has sent the last signal with this number, and so to QEMU too."""
+    return _library().launch_take_sent_by_terminal(number)
 
 
 @cache
@@ -265,5 +286,10 @@ def _library() -> ctypes.CDLL:
         "crash": (number, [pointer]),
     }
     declare(loaded, "reader_", functions)
-    declare(loaded, "launch_", {"start": (ctypes.c_int, [pointer])})
+    launch = {
+        "start": (ctypes.c_int, [pointer]),
+        "watch": (None, [ctypes.c_int]),
+        "take_sent_by_terminal": (ctypes.c_bool, [ctypes.c_int]),
+    }
+    declare(loaded, "launch_", launch)
     return loaded

@@ -10,15 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from .columns import Array
-
-__all__ = ["ExactCounter", "ExactCounts", "HashedChunks", "exact_path", "read_exact"]
+__all__ = ["ExactCounts", "HashedChunks", "exact_path", "read_exact"]
 
 _FORMAT = 1
 _TOTALS = ("sampled", "collided", "passed", "interrupts")
-_DENSE = 1 << 22  # largest number of instructions between the first and the last one that are counted in one array
 
 
 class ExactCounts(NamedTuple):
@@ -34,48 +29,6 @@ class ExactCounts(NamedTuple):
 
     counts: dict[int, int]
     totals: dict[str, int]
-
-
-class ExactCounter:
-    """Counter of the executed operations of each address."""
-
-    def __init__(self) -> None:
-        self._counts: dict[int, int] = {}
-        self._base = 0
-        self._dense = np.zeros(0, np.int64)
-
-    def add(self, pcs: Array) -> None:
-        """Count operations at these addresses, which are multiples of 4."""
-        if not len(pcs):
-            return
-        first, last = int(pcs.min()), int(pcs.max())
-        if first < self._base or last >= self._base + 4 * len(self._dense):
-            self._flush()
-            span = (last - first) // 4 + 1
-            if span > _DENSE:
-                different, counts = np.unique(pcs, return_counts=True)
-                self._add(different, counts)
-                return
-            # Later batches of a program are near the first one.
-            margin = min(span, _DENSE - span)
-            self._base = max(first - 4 * (margin // 2), 0)
-            self._dense = np.zeros(span + margin, np.int64)
-        self._dense += np.bincount((pcs - np.uint64(self._base)) >> np.uint64(2), minlength=len(self._dense))
-
-    @property
-    def counts(self) -> dict[int, int]:
-        """Numbers of operations by address."""
-        self._flush()
-        return self._counts
-
-    def _flush(self) -> None:
-        present = np.flatnonzero(self._dense)
-        self._add(self._base + 4 * present, self._dense[present])
-        self._dense[:] = 0
-
-    def _add(self, pcs: Array, counts: Array) -> None:
-        for pc, count in zip(pcs.tolist(), counts.tolist(), strict=True):
-            self._counts[pc] = self._counts.get(pc, 0) + count
 
 
 def exact_path(profile: str) -> str:
