@@ -29,6 +29,10 @@ FULL = (
 """Ends of the names of ten programs that need only the busybox and the C compiler that the CI has."""
 
 
+UNSUPPORTED = tuple(f"busybox {start}" for start in ("cp ", "mv ", "ln ", "mkdir ", "rm ", "ash -c 'f"))
+"""Starts of the names of programs that change files, or start processes. Unicorn supports neither."""
+
+
 def required_qemu() -> Qemu:
     """Return the QEMU that `make qemu` builds."""
     qemu = every_qemu()["built"]
@@ -52,15 +56,19 @@ def executable(program: Listed, folder: Path) -> Path:
     return path
 
 
-def outcomes(program: Listed, qemu: Qemu, folder: Path) -> tuple[ProgramOutcome, ProgramOutcome]:
-    """Return what a program does in QEMU, and under `spurtle profile`. Both use the same working directory."""
+def outcomes(program: Listed, qemu: Qemu, folder: Path, *emulator: str | Path) -> tuple[ProgramOutcome, ProgramOutcome]:
+    """Return what a program does in QEMU, and under `spurtle profile`. Both use the same working directory.
+
+    `emulator` holds options of `spurtle profile`. By default they name the QEMU.
+    """
     path = executable(program, folder)
     sysroot = SYSROOT if program.language else PROGRAMS
     arguments: Sequence[str] = () if program.language else program.arguments
     options = ["--sysroot", sysroot] if sysroot.exists() else []
     work = folder / "work"
     plain = [qemu.path, "-cpu", "neoverse-n2", *(["-L", sysroot] if options else [])]
-    profile = [SPURTLE, "profile", "--check", "--qemu", qemu.path, *options, "-o", folder / "perf.data"]
+    emulator = emulator or ("--qemu", qemu.path, *options)
+    profile = [SPURTLE, "profile", "--check", *emulator, "-o", folder / "perf.data"]
     expected = run_in(work, program, [*plain, path, *arguments])
     shutil.rmtree(work)
     return expected, run_in(work, program, [*profile, path, *arguments])
@@ -91,6 +99,24 @@ def test_programs_run_as_in_qemu(group: str, tmp_path: Path, record_property: Ca
         count += 1
     record_property("programs", count)
     record_property("operations", operations)
+
+
+@pytest.mark.parametrize("group", tiers(long=[group for group in GROUPS if group.startswith("busybox")]))
+def test_applets_run_in_unicorn(group: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    """All that neither change a file nor start a process. The others are reported, and change nothing."""
+    qemu, count = required_qemu(), 0
+    for number, program in enumerate(program for program in listed() if program.group == group):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        expected, found = outcomes(program, qemu, folder, "--emulator", "unicorn")
+        before = run_in(folder / "input", program, ["true"]).files
+        if b" is not emulated: " in found.err:
+            assert program.name.startswith(UNSUPPORTED), program.name
+            assert found.files == before, program.name
+        else:
+            assert (found.status, found.out, found.files) == (expected.status, expected.out, before), program.name
+            count += 1
+    record_property("programs", count)
 
 
 @pytest.mark.full
