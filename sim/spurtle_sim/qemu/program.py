@@ -10,7 +10,7 @@ import numpy as np
 
 from spurtle.support.errors import SIGNAL_STATUS, UserError
 
-from ..emulator.a64 import UnsupportedInstructionError, classify, classify_scalable
+from ..emulator.a64 import classify_every
 from ..emulator.elf import read_headers
 from ..emulator.front_end import Batch
 from ..emulator.words import WORD, word_row
@@ -199,10 +199,7 @@ class QemuProgram:
         rows = []
         for index, word in enumerate(report.instructions()):
             pc = report.address + 4 * index
-            try:
-                instruction = classify(word)
-            except UnsupportedInstructionError:
-                instruction = classify_scalable(word) or _UNKNOWN
+            instruction = classify_every(word) or _UNKNOWN
             if self.instructions.setdefault(pc, instruction) != instruction:
                 self._changed[pc] = self.instructions[pc] = instruction
             rows.append(word_row(instruction))
