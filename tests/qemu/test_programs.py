@@ -1,6 +1,7 @@
 """Programs that only QEMU can run: threads, signals, dynamic libraries, processes, and code written at run time."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -175,6 +176,13 @@ int main(void) {
     for (int i = 0; i < 3000; i++) set(block + 64, (long)__arm_mte_create_random_tag(block, 0));
     return __arm_mte_get_tag(block + 64) != block + 64;
 }
+"""
+
+CRASHES = """
+#include <stdlib.h>
+#include <string.h>
+__attribute__((noinline)) int broken(int *number) { return *number; }
+int main(int count, char **arguments) { return count > 1 ? (int)strlen((char *)8) : broken((int *)8); }
 """
 
 TAG_FACTS = ("load", "store", "allocation_tag", "unspecified")
@@ -352,6 +360,17 @@ def test_sve(qemu: Qemu, tmp_path: Path) -> None:
     expected = list(range(data, data + 800, 16))
     assert stores == expected
     assert loads == [*expected, data]
+
+
+@needs_compiler
+@pytest.mark.full
+def test_a_crash_names_the_function(qemu: Qemu, tmp_path: Path) -> None:
+    """The function is in a program whose address is chosen when it is loaded. A stripped library has no names."""
+    path = compiled(tmp_path, CRASHES, "-fno-builtin")
+    for arguments, place in (([], r"broken\+0x0"), (["library"], r"\[libc\.so\.6\]\+0x[0-9a-f]+")):
+        program = QemuProgram(qemu, path, arguments, sysroot=str(SYSROOT))
+        assert list(program.batches())
+        assert re.fullmatch(rf"program crashed at PC 0x[0-9a-f]+ \({place}\): SIGSEGV", program.failure)
 
 
 @needs_compiler
