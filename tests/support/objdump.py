@@ -29,7 +29,7 @@ _ORDERED = re.compile(r"ldap?u?r(s?[bhw])?|ldlar[bh]?|stll?u?r[bh]?")
 _BRANCH = re.compile(r"b|bl|br|blr|ret|cbn?z|tbn?z|bc?\.\w+|(br|blr|ret)a[ab]z?")
 _EXCEPTION = re.compile("svc|hvc|smc|brk|hlt|dcps[123]")
 _VECTOR = re.compile(r"\b([vqdshb])([0-9]+)\b")
-_SCALABLE = re.compile(r"\b([zp]|pn)([0-9]+)\b")
+_SCALABLE = re.compile(r"\b([zp]|pn)[0-9]+\b|\bza")
 _OTHER = re.compile(
     r".*\bza|psel|adds[vp]l|rdsvl|zero|sm(start|stop)"  # SME
     r"|udf|eret|drps|ldgm|stgm|stzgm|sysl? #[^3]"  # UNDEFINED at EL0
