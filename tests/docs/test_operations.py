@@ -13,7 +13,7 @@ from spurtle.config import CONFIGS
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.filter import Filter
 from spurtle_sim.cosim.pack import sample_bits
-from spurtle_sim.emulator.a64 import UnsupportedInstructionError, classify
+from spurtle_sim.emulator.a64 import UnsupportedInstructionError, classify, classify_every
 from spurtle_sim.model import filtering, records
 from spurtle_sim.model.operation import Facts, Operation, Sample, Start, Vectors
 from spurtle_sim.records.operation_type import OperationType, operation_type
@@ -182,6 +182,9 @@ def test_words_are_the_examples() -> None:
             assert remark == "not run"
             with pytest.raises(UnsupportedInstructionError):
                 classify(word)
-        else:
-            facts = " ".join(name for name, bit in FACT.items() if classify(word).facts & bit)
-            assert facts == row.facts, row.example
+        instruction = classify_every(word)
+        if instruction is not None:
+            facts = [name for name, bit in FACT.items() if instruction.facts & bit]
+            assert facts == [name for name in row.facts.split() if name in FACT], row.example
+        else:  # SME, 64-byte accesses, the Guarded control stack: neither front end executes them
+            assert remark, row.example

@@ -3,7 +3,7 @@
 import capstone
 import pytest
 
-from spurtle_sim.emulator.a64 import UnsupportedInstructionError, classify
+from spurtle_sim.emulator.a64 import UnsupportedInstructionError, classify, classify_every
 from spurtle_sim.trace.instruction import FACT, NZCV, SP, Instruction, InstructionKind
 
 # Word, disassembly, facts, bytes transferred, source registers, destination registers, base register with writeback.
@@ -215,6 +215,41 @@ def test_only_conditional_selects_and_compares_have_a_condition() -> None:
     for word, text, *_ in (*MEMORY, *OTHER):
         expected = text.split()[0] in ("csel", "cset", "ccmp", "ccmn", "fcsel", "fccmp")
         assert (classify(word).condition is not None) == expected, text
+
+
+# Word, disassembly, kind, facts, bytes transferred, source registers, destination registers, base register.
+TAGS_AND_COPIES = [
+    (0xD9600041, "ldg x1, [x2]", "LOAD", "load allocation_tag", 0, "x2 x1", "x1", ""),
+    (0xD9200841, "stg x1, [x2]", "STORE", "store allocation_tag", 0, "x2 x1", "", ""),
+    (0xD9A01C5F, "st2g sp, [x2, #0x10]!", "STORE", "store allocation_tag", 0, "x2 sp", "", "x2"),
+    (0xD9600441, "stzg x1, [x2], #0", "STORE", "store unspecified", 16, "x2 x1", "", "x2"),
+    (0xD9E00841, "stz2g x1, [x2]", "STORE", "store unspecified", 32, "x2 x1", "", ""),
+    (0x69000861, "stgp x1, x2, [x3]", "STORE", "store", 16, "x3 x1 x2", "", ""),
+    (0x68800861, "stgp x1, x2, [x3], #0", "STORE", "store", 16, "x3 x1 x2", "", "x3"),
+    (0xD50B7461, "dc gva, x1", "STORE", "store allocation_tag", 0, "x1", "", ""),
+    (0xD50B7481, "dc gzva, x1", "STORE", "store unspecified", 64, "x1", "", ""),
+    (0x91810441, "addg x1, x2, #0x10, #1", "INTEGER", "", 0, "x2", "x1", ""),
+    (0xD18107FF, "subg sp, sp, #0x10, #1", "INTEGER", "", 0, "sp", "sp", ""),
+    (0x9ADF1041, "irg x1, x2", "INTEGER", "", 0, "x2", "x1", ""),
+    (0xBAC30041, "subps x1, x2, x3", "INTEGER", "", 0, "x2 x3", "x1 nzcv", ""),
+    (0x19010440, "cpyfp [x0]!, [x1]!, x2!", "ATOMIC", "load store memory_copy", 0, "x0 x1 x2", "x0 x1 x2", ""),
+    (0x1DC20420, "setgp [x0]!, x1!, x2", "STORE", "store memory_set", 0, "x0 x1 x2", "x0 x1", ""),
+]
+
+
+def test_tags_and_copies_that_only_qemu_executes() -> None:
+    for word, text, *expected in TAGS_AND_COPIES:
+        instruction = classify_every(word)
+        assert instruction is not None
+        assert text.startswith("stgp") or disassembly(word) == text  # capstone does not decode STGP
+        registers = instruction.sources, instruction.destinations, instruction.base
+        found = [instruction.kind.name, facts(instruction), instruction.traffic, *map(names, registers)]
+        assert found == expected, text
+
+
+def test_tags_of_a_block_are_not_accessed_at_el0() -> None:
+    for word in (0xD9200041, 0xD9A00041, 0xD9E00041):  # STZGM, STGM, LDGM
+        assert classify_every(word) is None
 
 
 def test_unsupported_instructions_are_rejected() -> None:

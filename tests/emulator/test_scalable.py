@@ -2,7 +2,7 @@
 
 import pytest
 
-from spurtle_sim.emulator.a64 import classify_scalable
+from spurtle_sim.emulator.a64.scalable import classify_scalable
 from spurtle_sim.trace.instruction import FACT, NZCV, Instruction
 from spurtle_sim.trace.instruction import InstructionKind as Kind
 
@@ -26,6 +26,9 @@ def z(*numbers: int) -> tuple[int, ...]:
         (0xE5E144A3, Instruction(Kind.STORE, STORE, (5, 1, *z(3)), irregular=True)),  # st1d to [x5, x1, lsl #3]
         (0xE4636444, Instruction(Kind.STORE, STORE, (2, 3, *z(4, 5, 6, 7)), irregular=True)),  # st4b
         (0xE582A021, Instruction(Kind.STORE, STORE, (1, *z(2, 1)), irregular=True)),  # st1d to [x1, z2.d]
+        (0x8437D608, Instruction(Kind.LOAD, LOAD, z(16), z(8), irregular=True)),  # ld1b {z8.s}, p5/z, [z16.s, #23]
+        (0xE4D0A253, Instruction(Kind.STORE, STORE, z(18, 19), irregular=True)),  # st1h {z19.d}, p0, [z18.d, #32]
+        (0x8400EBC8, Instruction(Kind.INTEGER, 0, z(30))),  # prfb pstl1keep, p2, [z30.s]
         (0xE58003E3, Instruction(Kind.STORE, STORE, (31,), irregular=True)),  # str p3, [sp]
         (0x85C00080, Instruction(Kind.INTEGER, 0, (4,))),  # prfb
         (0x05A46080, Instruction(Kind.SIMD, VECTOR, z(4, 4), z(0))),  # zip1 z0.s, z4.s, z4.s

@@ -77,7 +77,9 @@ NOT_EMULATED = [
     ("fcntl", (0, 6), "EINVAL", "with command 6"),
     ("fcntl", (0, 4, 0o20000), "EINVAL", "with O_DIRECT or O_ASYNC"),
     ("ioctl", (0, 0x541B), "ENOTTY", "with command 0x541b"),
-    ("mmap", (0, PAGE_BYTES, 3, 0x32), "EINVAL", "at a fixed address"),
+    ("mmap", (0, PAGE_BYTES, 3, 0x32), "EINVAL", "at this fixed address"),
+    ("mmap", (1 << 47, PAGE_BYTES, 3, 0x32), "EINVAL", "at this fixed address"),
+    ("mmap", (0x9000_0000, PAGE_BYTES, 3, 0x10_0022), "EINVAL", "at this fixed address"),
     ("mmap", (0, PAGE_BYTES, 3, 0x2), "ENODEV", "of a file"),
     ("mmap", (0, PAGE_BYTES, 7, 0x22), "EACCES", "for executable memory"),
     ("mmap", (0, 1 << 40, 3, 0x22), "ENOMEM", "beyond 1024 MiB"),
@@ -131,6 +133,7 @@ ERRORS = [
     ("writev", (1, BUFFER, -1), "EINVAL"),
     ("mmap", (0, 0, 3, 0x22), "EINVAL"),
     ("mmap", (0, PAGE_BYTES, 3, 0x20), "EINVAL"),
+    ("mmap", (0x9000_0001, PAGE_BYTES, 3, 0x32), "EINVAL"),
     ("munmap", (0x1001, PAGE_BYTES), "EINVAL"),
     ("munmap", (0x1000, 0), "EINVAL"),
     ("mprotect", (0x9000_0000, PAGE_BYTES, 1), "ENOMEM"),
@@ -198,6 +201,25 @@ def test_mappings_are_created_protected_and_removed(call: Caller) -> None:
     size = (1 << 30) - PAGE_BYTES
     assert call("munmap", call("mmap", 0, size, 3, 0x22), size) == 0
     assert call("mmap", 0, size, 3, 0x22) > 0
+
+
+def test_a_mapping_at_a_fixed_address_replaces_others(call: Caller) -> None:
+    start = call("brk", 0)
+    assert call("brk", start + 3 * PAGE_BYTES) == start + 3 * PAGE_BYTES
+    for address in (start, start + PAGE_BYTES, start + 2 * PAGE_BYTES):
+        call.uc.mem_write(address, b"x")
+    assert call("mmap", start + PAGE_BYTES, PAGE_BYTES, 0, 0x32) == start + PAGE_BYTES
+    assert call.bytes(1, start) == call.bytes(1, start + 2 * PAGE_BYTES) == b"x"
+    assert call.fails("getrandom", start + PAGE_BYTES, 1) == "EFAULT"
+    other = call("mmap", 0, 2 * PAGE_BYTES, 3, 0x22)
+    call.uc.mem_write(other, b"x")
+    assert call("sysinfo", BUFFER) == 0
+    free = call.get("6Q")[5]
+    assert call("mmap", other, PAGE_BYTES, 3, 0x32) == other
+    assert call.bytes(1, other) == b"\0"
+    assert call("sysinfo", BUFFER) == 0
+    assert call.get("6Q")[5] == free == (1 << 30) - 2 * PAGE_BYTES
+    assert call("mmap", 0x9000_0000, PAGE_BYTES, 3, 0x32) == 0x9000_0000
 
 
 def test_unmapping_the_heap_does_not_free_mappings(call: Caller) -> None:

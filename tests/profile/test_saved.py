@@ -221,7 +221,7 @@ def test_other_files_are_refused(tmp_path: Path, make: Callable[[], bytes], mess
         ([1, 2, 4, 3], "operation 3 must not dispatch before operation 2"),
         (
             [1, 2, 2, 3],
-            "at most 1 operations may dispatch in a cycle, one in each lane of the SPU, and operation 2 ",
+            "at most 1 operation may dispatch in a cycle, one in each lane of the SPU, and operation 2 ",
         ),
     ],
 )

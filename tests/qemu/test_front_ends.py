@@ -12,11 +12,11 @@ from spurtle_sim.emulator.program import Program
 from spurtle_sim.perf.events import Mmap
 from spurtle_sim.qemu.find import Qemu
 from spurtle_sim.qemu.program import QemuProgram
-from spurtle_sim.trace.instruction import FACT
 from tests.support.elf import EXIT, write_elf
 from tests.support.paths import WORKLOADS
 from tests.support.qemu import qemu_versions
 from tests.support.random_programs import random_program
+from tests.support.runs import compare_operations
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
 
@@ -43,15 +43,7 @@ def compare(qemu: Qemu, path: Path) -> tuple[FrontEnd, FrontEnd]:
     """
     first, second = Program(path), QemuProgram(qemu, path)
     expected, found = operations(first), operations(second)
-    assert found["pc"].tolist() == expected["pc"].tolist()
-    assert np.array_equal(found["target"], expected["target"])
-    facts, addresses = expected["facts"].copy(), expected["va"].copy()
-    if not qemu.exact:
-        facts[(facts & FACT["conditional"] != 0) & (facts & FACT["branch"] == 0)] |= FACT["taken"]
-        zeros = facts & FACT["unspecified"] != 0
-        facts[zeros] &= ~np.uint32(FACT["va_valid"])
-        addresses[zeros] = 0
-    assert np.array_equal(found["facts"], facts)
+    addresses = compare_operations(qemu, expected, found)
     stack = (addresses < STACK_TOP) & (addresses >= STACK_TOP - (8 << 20))
     assert np.array_equal(found["va"][~stack], addresses[~stack])
     assert len(np.unique(found["va"][stack] - addresses[stack])) <= 1

@@ -1,6 +1,7 @@
 """Programs that only QEMU can run: threads, signals, dynamic libraries, processes, and code written at run time."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from spurtle_sim.emulator.front_end import Batch
 from spurtle_sim.perf.events import Comm, Exit, Fork, Mmap, TimedEvent
 from spurtle_sim.perf.process import PID
 from spurtle_sim.profile.emulation import Emulation
+from spurtle_sim.profile.options import Sampling
 from spurtle_sim.profile.run import run_profile
 from spurtle_sim.qemu.find import Qemu
 from spurtle_sim.qemu.program import QemuProgram
@@ -174,6 +176,34 @@ int main(void) {
     return count;
 }
 """
+
+TAGS = """
+#include <arm_acle.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+static void set(char *block, long tagged) {
+    __asm__ volatile(
+        ".globl tags; tags: stg %1, [%0]; stg %1, [%0, #-16]; st2g %1, [%0], #32; stzg %1, [%0, #16]!;"
+        "ldg %1, [%0, #-48]; stgp %1, %1, [%0, #32]; dc gva, %0; dc gzva, %0; str xzr, [%0]"
+        : "+r"(block), "+r"(tagged) : : "memory");
+}
+int main(void) {
+    unsigned long mode = PR_TAGGED_ADDR_ENABLE | PR_MTE_TCF_SYNC | 0xfffeUL << PR_MTE_TAG_SHIFT;
+    if (prctl(PR_SET_TAGGED_ADDR_CTRL, mode, 0, 0, 0)) return 2;
+    char *block = mmap((void *)0x10000000, 8192, PROT_READ | PROT_WRITE | 0x20, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int i = 0; i < 3000; i++) set(block + 64, (long)__arm_mte_create_random_tag(block, 0));
+    return __arm_mte_get_tag(block + 64) != block + 64;
+}
+"""
+
+CRASHES = """
+#include <stdlib.h>
+#include <string.h>
+__attribute__((noinline)) int broken(int *number) { return *number; }
+int main(int count, char **arguments) { return count > 1 ? (int)strlen((char *)8) : broken((int *)8); }
+"""
+
+TAG_FACTS = ("load", "store", "allocation_tag", "unspecified")
 
 CALLER = """
 #include <stdio.h>
@@ -348,6 +378,45 @@ def test_sve(qemu: Qemu, tmp_path: Path) -> None:
     expected = list(range(data, data + 800, 16))
     assert stores == expected
     assert loads == [*expected, data]
+
+
+@needs_compiler
+@pytest.mark.full
+def test_a_crash_names_the_function(qemu: Qemu, tmp_path: Path) -> None:
+    """The function is in a program whose address is chosen when it is loaded. A stripped library has no names."""
+    path = compiled(tmp_path, CRASHES, "-fno-builtin")
+    for arguments, place in (([], r"broken\+0x0"), (["library"], r"\[libc\.so\.6\]\+0x[0-9a-f]+")):
+        program = QemuProgram(qemu, path, arguments, sysroot=str(SYSROOT))
+        assert list(program.batches())
+        assert re.fullmatch(rf"program crashed at PC 0x[0-9a-f]+ \({place}\): SIGSEGV", program.failure)
+
+
+@needs_compiler
+@pytest.mark.full
+def test_allocation_tags(qemu: Qemu, tmp_path: Path) -> None:
+    """Each access of tags is one operation with its address, and the record says that it accesses tags."""
+    path = compiled(tmp_path, TAGS, "-static", "-march=armv8.5-a+memtag")
+    output = tmp_path / "perf.data"
+    program = QemuProgram(qemu, path)
+    operations = np.concatenate([batch.operations for batch in program.batches()])
+    if not qemu.exact:  # its CPU has no tags
+        assert program.exit_status == 2
+        return
+    assert program.exit_status == 0
+    start = read_symbols(path)["tags"]
+    first = operations[(operations["pc"] >= start) & (operations["pc"] < start + 36)][:9]
+    facts = [{name for name, bit in FACT.items() if row["facts"] & bit} & {*TAG_FACTS} for row in first]
+    tag = {"store", "allocation_tag"}
+    load = {"load", "allocation_tag"}
+    zero = {"store", "unspecified"}
+    assert facts == [tag, tag, tag, zero, load, {"store"}, tag, zero, {"store"}]
+    offsets = (first["va"] - first["va"][0]).astype(np.int64).tolist()
+    assert offsets == [0, -16, 0, 48, 0, 80, 0, 0, 48]
+    emulation = Emulation(qemu=qemu.path)
+    sampling = Sampling(interval=256)
+    run_profile(CONFIGS["v1p4"], path, [], output=str(output), check=True, emulation=emulation, sampling=sampling)
+    types = [record.operation for record in profile_records(output)]
+    assert sum(type_ is not None and type_.form == "tag" for type_ in types) > 10
 
 
 @needs_compiler

@@ -117,4 +117,4 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_values_in_the_documents_have_their_sources() -> None:
-    assert "| `l1d_bytes` | 65,536 (TRM) | 32,768 (TRM: one of four sizes) | 65,536 (assumed) |" in core_values()
+    assert "| `l1d_bytes` | 65,536 (TRM) | 32,768 (assumed; configurable) | 65,536 (assumed) |" in core_values()

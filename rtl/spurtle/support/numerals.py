@@ -5,7 +5,7 @@ import re
 
 from .errors import UserError
 
-__all__ = ["decimal", "decimal_argument", "decimal_option", "number"]
+__all__ = ["counted", "decimal", "decimal_argument", "decimal_option", "number"]
 
 _DECIMAL = re.compile("[0-9]{1,20}")
 _HEXADECIMAL = re.compile("0[xX][0-9a-fA-F]{1,16}")
@@ -47,3 +47,8 @@ def decimal_option(option: str, text: str, minimum: int, maximum: int) -> int:
     if value is None or not minimum <= value <= maximum:
         raise UserError(f"{option} must be a number of at least {minimum}, not {text}")
     return value
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, such as `1 record` and `2,000 records`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -5,6 +5,7 @@ from typing import Any
 
 from spurtle.config import CONFIGS
 from spurtle.support.errors import PROFILE_FAILED, UserError
+from spurtle.support.numerals import counted
 from spurtle.support.streams import print_stderr
 
 from ..profile.emulation import EMULATORS, add_emulation_arguments, parse_emulation
@@ -108,5 +109,5 @@ def run_operations(options: argparse.Namespace) -> int:
     from ..profile.saved import convert
 
     count = convert(options.file, options.output, options.program)
-    print_stderr(f"{count:,} operations: {options.output}")
+    print_stderr(f"{counted(count, 'operation')}: {options.output}")
     return 0

@@ -3,7 +3,6 @@
 Ref: ELF for the Arm 64-bit Architecture (AAELF64); Linux Documentation/arch/arm64/elf_hwcaps.rst.
 """
 
-import io
 import os
 import random
 import struct
@@ -11,9 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from elftools.elf.elffile import ELFFile
 from unicorn import arm64_const as regs
 from unicorn.unicorn import Uc
 
@@ -22,6 +19,7 @@ from spurtle.support.errors import UserError
 from ..perf.process import PAGE_BYTES, Mapping
 from .elf import ProgramHeader, page_start, protection_bits, read_headers
 from .front_end import QEMU_HINT
+from .functions import read_functions
 from .linux.guest import EXECUTE, READ, WRITE, page_align
 
 __all__ = ["Image", "build_stack", "read_image"]
@@ -96,15 +94,8 @@ class Image:
     @cached_property
     def functions(self) -> list[tuple[int, str]]:
         """Address and name of each function, sorted by address. Empty for a stripped file."""
-        # Read on demand: it takes 30 us per symbol, and only the message about a crash needs the names.
-        try:
-            table: Any = ELFFile(io.BytesIO(self.content)).get_section_by_name(".symtab")
-            symbols = (symbol for symbol in table.iter_symbols() if symbol["st_info"]["type"] == "STT_FUNC")
-            return sorted({(self.base + symbol["st_value"], symbol.name) for symbol in symbols})
-        except Exception:
-            # A program runs with invalid sections because the kernel does not read them. pyelftools raises various
-            # exceptions for them.
-            return []
+        # Read on demand: only the message about a crash needs the names.
+        return read_functions(self.content, self.base)
 
     def load(self, uc: Uc) -> None:
         """Map the segments and write their contents.

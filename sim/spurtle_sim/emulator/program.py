@@ -5,7 +5,6 @@ Ref: DDI0487 M.a, D17.6.3 to D17.6.5 (information recorded for branches, accesse
 
 import errno
 import struct
-from bisect import bisect_right
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from signal import Signals
@@ -26,6 +25,7 @@ from ..trace.dtypes import OPERATION
 from ..trace.instruction import FACT, Instruction
 from .a64 import UnsupportedInstructionError, classify
 from .front_end import QEMU_HINT, Batch
+from .functions import function_at
 from .hooks import Hooks, StopReason, library
 from .loader import build_stack, read_image
 from .syscalls import Kernel
@@ -151,12 +151,7 @@ class Program:
 
     def symbol(self, address: int) -> str:
         """Return `address` as `function+0xoffset`, or as a number if the program is stripped."""
-        functions = self.image.functions
-        index = bisect_right(functions, address, key=lambda function: function[0]) - 1
-        if index < 0:
-            return f"0x{address:x}"
-        start, name = functions[index]
-        return f"{name}+0x{address - start:x}"
+        return function_at(self.image.functions, address)
 
     def batches(self) -> Generator[Batch]:
         """Run the program as `run` does. A batch ends where the program makes a mapping."""

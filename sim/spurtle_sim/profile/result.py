@@ -5,6 +5,7 @@ from pathlib import Path
 
 from spurtle.config import SPUConfig
 from spurtle.support.errors import UserError
+from spurtle.support.numerals import counted
 from spurtle.support.streams import print_stderr
 
 from ..perf.events import TimedEvent, process_events
@@ -71,24 +72,25 @@ class ProfileResult:
         """Print the summary of a run that took `seconds`."""
         driver = self._driver
         counts = driver.counts()
-        operations, passed, rate = counts["pop"], counts["filtrate"], counts["pop"] / seconds / 1e6
-        records = counts["records"]
+        passed, records, rate = counts["filtrate"], counts["records"], counts["pop"] / seconds / 1e6
+        played = f"{counted(counts['pop'], 'operation')} in {counted(counts['time'], 'cycle')}"
+        interrupts = counted(driver.interrupts, "interrupt")
         checked = ""
         if driver.checker:
             correct = ", all checked" if self._discard else ", each one checked"
             checked = ", with mismatches" if driver.checker.count else correct
         if self._discard:
             events = self._config.feed_events
-            counted = ", ".join(f"SAMPLE_FEED_{name.upper()} {counts[f'feed_{name}']:,}" for name in events)
-            result = f"no records and no file in Discard mode{checked}: {counted}"
+            feeds = ", ".join(f"SAMPLE_FEED_{name.upper()} {counts[f'feed_{name}']:,}" for name in events)
+            result = f"no records and no file in Discard mode{checked}: {feeds}"
         else:
             size = sum(len(aux.data) for aux in driver.aux)
             result = f"""\
-{records:,} records, {size:,} bytes{checked}: {outputs.raw_path(self._output)}
+{counted(records, "record")}, {counted(size, "byte")}{checked}: {outputs.raw_path(self._output)}
 {outputs.reader_commands(self._output)}"""
         print_stderr(f"""\
-{operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
-{driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts
+{played}, {seconds:.1f} s: {rate:.2f} million operations/s
+{driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {interrupts}
 {result}""")
         if not self._discard:
             self._print_highlights()

@@ -50,7 +50,9 @@ constexpr uint64_t NUMBER_MASK = 0xFFFF'FFFF;
 constexpr size_t SCOREBOARD_BYTES = 128;  // threads must not share a cache line, or a pair of adjacent lines
 constexpr uint64_t ZVA_BYTES = 64;
 constexpr unsigned NZCV_SHIFT = 28;
-constexpr size_t REGISTERS = 32, CPSR = 31;  // X0 to X30, and CPSR
+constexpr uint64_t TAG_BYTES = 16;  // bytes of memory with one Allocation Tag
+constexpr unsigned TOP_BYTE = 56;   // bits of an address below the byte that is ignored
+constexpr size_t REGISTERS = 33, SP = 31, CPSR = 32;  // X0 to X30, SP and CPSR
 
 struct Thread {
     ring::Writer writer;
@@ -144,6 +146,7 @@ uint64_t read_register(Thread &thread, size_t number) {
         for (unsigned entry = 0; entry < all->length; entry++) {
             auto &found = reinterpret_cast<qemu::Register *>(all->data)[entry];
             if (!strcmp(found.name, "cpsr")) thread.registers[CPSR] = found.handle;
+            if (!strcmp(found.name, "sp")) thread.registers[SP] = found.handle;
             if (found.name[0] == 'x' && isdigit(found.name[1]))
                 thread.registers[size_t(atoi(found.name + 1))] = found.handle;
         }
@@ -164,12 +167,34 @@ void on_condition(unsigned, void *index) {
     thread.writer.put(ring::word(Kind::OUTCOME, reinterpret_cast<uint64_t>(index), flags));
 }
 
-// Before DC ZVA, of which QEMU reports no access. `data` has the index and the number of the register.
-void on_zero(unsigned, void *data) {
+// Return whether QEMU reports no access of an instruction that accesses memory: DC ZVA, DC GVA and DC GZVA.
+bool is_zero(uint32_t word) {
+    uint32_t operation = word & 0xFFFF'FFE0;
+    return operation == 0xD50B'7420 || operation == 0xD50B'7460 || operation == 0xD50B'7480;
+}
+
+// The same for accesses of Allocation Tags: LDG, and STG, ST2G.
+bool is_tag(uint32_t word) {
+    uint32_t opcode = word & 0xFFE0'0C00;
+    return opcode == 0xD960'0000 || ((word & 0xFF60'0000) == 0xD920'0000 && word & 0xC00);
+}
+
+// Before an instruction of which QEMU reports no access. `data` has its index and its word.
+void on_silent_access(unsigned, void *data) {
     if (!recording) return;
-    auto index = reinterpret_cast<uint64_t>(data) >> 8, number = reinterpret_cast<uint64_t>(data) & 31;
+    auto index = reinterpret_cast<uint64_t>(data) >> 32;
+    auto word = uint32_t(reinterpret_cast<uint64_t>(data));
     Thread &thread = current();
-    thread.writer.put_access(index, number == 31 ? 0 : read_register(thread, number) & ~(ZVA_BYTES - 1));
+    size_t number = is_tag(word) ? word >> 5 & 31 : word & 31;
+    uint64_t address = number == 31 && !is_tag(word) ? 0 : read_register(thread, number);
+    if (is_tag(word)) {
+        bool post_indexed = (word >> 10 & 3) == 1;
+        if (!post_indexed) address += uint64_t(int64_t(int32_t(word << 11) >> 23)) * TAG_BYTES;
+        address &= (uint64_t(1) << TOP_BYTE) - TAG_BYTES;
+    } else {
+        address &= ~(ZVA_BYTES - 1);
+    }
+    thread.writer.put_access(index, address);
 }
 
 // Return whether an instruction may access memory: loads and stores, SVE, SME, and System instructions such as DC ZVA.
@@ -182,8 +207,6 @@ bool is_condition(uint32_t word) {  // CSEL and similar; CCMP, CCMN; FCSEL, FCCM
     return (word & 0x1FE0'0000) == 0x1A80'0000 || (word & 0x1FE0'0410) == 0x1A40'0000 ||
            (word & 0xFF20'0400) == 0x1E20'0400;
 }
-
-bool is_zero(uint32_t word) { return (word & 0xFFFF'FFE0) == 0xD50B'7420; }
 
 // Return the number of a block. The same code is translated again after QEMU has discarded its translations; other code
 // at the same PC is another block.
@@ -229,9 +252,9 @@ void on_translation(qemu::Id, qemu::Block *block) {
         }
         if (header->exact && is_condition(words[index]))
             api.on_instruction(instruction, on_condition, qemu::READ_REGISTERS, at);
-        if (header->exact && is_zero(words[index]))
-            api.on_instruction(instruction, on_zero, qemu::READ_REGISTERS,
-                               reinterpret_cast<void *>(index << 8 | (words[index] & 31)));
+        if (header->exact && (is_zero(words[index]) || is_tag(words[index])))
+            api.on_instruction(instruction, on_silent_access, qemu::READ_REGISTERS,
+                               reinterpret_cast<void *>(index << 32 | words[index]));
         if (access) api.on_access(instruction, on_access, qemu::NO_REGISTERS, qemu::READS_AND_WRITES, at);
     }
 }

@@ -10,12 +10,14 @@ import numpy as np
 
 from spurtle.support.errors import SIGNAL_STATUS, UserError
 
-from ..emulator.a64 import UnsupportedInstructionError, classify, classify_scalable
-from ..emulator.elf import read_headers
+from ..emulator.a64 import classify_every
+from ..emulator.elf import read_headers, segment_mapping
 from ..emulator.front_end import Batch
+from ..emulator.functions import function_at, read_functions
 from ..emulator.words import WORD, word_row
 from ..native.library import Library
-from ..perf.process import PID, Process
+from ..perf.events import Comm, Mmap, TimedEvent
+from ..perf.process import PID, Mapping, Process
 from ..trace.instruction import Instruction, InstructionKind
 from . import reader
 from .find import Qemu
@@ -82,6 +84,7 @@ class QemuProgram:
         self._signaled = False
         self._refused = False  # QEMU has ended, and executed no instruction
         self._changed: dict[int, Instruction] = {}
+        self._code: list[Mapping] = []
         if sysroot and not Path(sysroot).is_dir():
             raise UserError(f"the sysroot must be a folder, not {sysroot}")
         interpreter = read_headers(path).interpreter
@@ -144,7 +147,7 @@ class QemuProgram:
             self._child = 0
         number = (self.exit_status or 0) - SIGNAL_STATUS
         if number in _CRASHES:
-            place = f" at PC 0x{records.crash:x}" if records.crash else ""
+            place = f" at PC 0x{records.crash:x} ({self._symbol(records.crash)})" if records.crash else ""
             self.failure = f"{self.path.name} crashed{place}: {Signals(number).name}"
         if not records.started or self._refused:
             raise UserError(f"{self._qemu.path} cannot execute {self.path}")
@@ -166,11 +169,12 @@ class QemuProgram:
             report = records.step()
             executed = executed or len(report.operations) > 0
             thread = processes.number(report.thread)
-            events = []
+            events: list[TimedEvent] = []
             if report.result is StepResult.EVENT:
                 events = list(processes.events(report))
             elif report.result is StepResult.ENDED:
                 events = list(processes.end(report))
+            self._follow_code(events)
             if len(report.operations) or events:
                 changed, self._changed = self._changed, {}
                 yield Batch(operations=report.operations, thread=thread, changed=changed, events=events)
@@ -181,6 +185,25 @@ class QemuProgram:
                     self._refused = not executed and not self._signaled
                     return
                 ended = self._wait(records)
+
+    def _follow_code(self, events: Sequence[TimedEvent]) -> None:
+        """Store the mappings with code of the first process, for the name of the function that crashes."""
+        for event in events:
+            if isinstance(event, Mmap) and event.pid == PID and event.mapping.executable:
+                self._code.append(event.mapping)
+            elif isinstance(event, Comm) and event.pid == PID and event.executed:
+                self._code.clear()
+
+    def _symbol(self, address: int) -> str:
+        """Return an address in code as `function+0xoffset`, or `[file]+0xoffset` if the file is stripped."""
+        mapping = next((each for each in reversed(self._code) if each.start <= address < each.end), None)
+        if mapping is None or not Path(mapping.path).is_file():
+            return function_at([], address)
+        headers = read_headers(mapping.path)
+        own = (segment_mapping(each, 0, mapping.path) for each in headers.loaded)
+        base = next((mapping.start - each.start for each in own if each.executable), 0)
+        functions = read_functions(headers.content, base) or [(base, f"[{Path(mapping.path).name}]")]
+        return function_at(functions, address)
 
     def _wait(self, records: Reader) -> bool:
         """Wait for a moment. Return whether the program has ended."""
@@ -199,10 +222,7 @@ class QemuProgram:
         rows = []
         for index, word in enumerate(report.instructions()):
             pc = report.address + 4 * index
-            try:
-                instruction = classify(word)
-            except UnsupportedInstructionError:
-                instruction = classify_scalable(word) or _UNKNOWN
+            instruction = classify_every(word) or _UNKNOWN
             if self.instructions.setdefault(pc, instruction) != instruction:
                 self._changed[pc] = self.instructions[pc] = instruction
             rows.append(word_row(instruction))

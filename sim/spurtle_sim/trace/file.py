@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spurtle.support.errors import UserError
+from spurtle.support.numerals import counted
 
 from .dtypes import TIMED_OPERATION
 from .instruction import FACT
@@ -228,8 +229,8 @@ def check_order(name: str, rows: NDArray[np.void], first: int, before: NDArray[n
         raise UserError(f"{name}: operation {start + index + 1} must not dispatch before operation {start + index}")
     for index in np.flatnonzero(dispatch[lanes:] == dispatch[:-lanes])[:1].tolist():
         raise UserError(
-            f"{name}: at most {lanes} operations may dispatch in a cycle, one in each lane of the SPU, and operation "
-            f"{start + index + lanes} is one more"
+            f"{name}: at most {counted(lanes, 'operation')} may dispatch in a cycle, one in each lane of the SPU, and "
+            f"operation {start + index + lanes} is one more"
         )
 
 

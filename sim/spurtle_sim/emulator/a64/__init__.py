@@ -3,8 +3,7 @@
 docs/reference/operations.md lists the facts of each kind of instruction.
 """
 
-from .classify import UnsupportedInstructionError, classify
+from .classify import UnsupportedInstructionError, classify, classify_every
 from .encoding import condition_holds
-from .scalable import classify_scalable
 
-__all__ = ["UnsupportedInstructionError", "classify", "classify_scalable", "condition_holds"]
+__all__ = ["UnsupportedInstructionError", "classify", "classify_every", "condition_holds"]

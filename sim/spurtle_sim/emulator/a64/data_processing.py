@@ -58,5 +58,6 @@ def classify_register(word: int) -> Instruction | None:
     if opcode == 0b110:  # one source (bit 30 is set), two sources
         divide = opc & 2 == 0 and bits(word, 15, 11) == 1
         kind = InstructionKind.DIVIDE if divide else InstructionKind.INTEGER
-        return Instruction(kind, 0, xregs(rn) if opc & 2 else xregs(rn, rm), xregs(rd))
+        written = (*xregs(rd), NZCV) if flags else xregs(rd)  # SUBPS
+        return Instruction(kind, 0, xregs(rn) if opc & 2 else xregs(rn, rm), written)
     return None

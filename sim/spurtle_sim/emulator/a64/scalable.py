@@ -9,14 +9,14 @@ Ref: DDI0487 M.a, C4.1.54 (SVE encodings), D17.5.1 (types of operation).
 import re
 from typing import Any
 
-from ...trace.instruction import NZCV, SP, Instruction, InstructionKind, Registers
+from ...trace.instruction import NZCV, SP, Instruction, InstructionKind
 from .encoding import bits, fact_bits
 from .simd_fp import FLOATING_POINT, MERGING, REGISTER_OPERAND, disassembler, register_numbers, simd_kind
 
 __all__ = ["classify_scalable"]
 
 _MEMORY_OPERAND = 3  # CS_OP_MEM of capstone, which is imported later
-_LOADS, _STORES = (0b100, 0b101, 0b110), 0b111  # bits [31:29]
+_STORES = 0b111  # bits [31:29]. Bit [31] is set for all loads, stores and prefetches
 _ACCESS = ("simd_fp", "vector")
 _FUSED = ("fmad", "fmsb", "fnmad", "fnmsb", "fnmla", "fnmls")  # in addition to those of Advanced SIMD
 _COUNTING = re.compile("[su]?q?(inc|dec)")
@@ -30,20 +30,21 @@ def classify_scalable(word: int) -> Instruction | None:
     if decoded is None:
         return None
     registers = [operand.reg for operand in decoded.operands if operand.type == REGISTER_OPERAND]
-    for operand in decoded.operands:
-        if operand.type == _MEMORY_OPERAND:
-            address = register_numbers((operand.mem.base, operand.mem.index))
-            return _access(word, decoded.mnemonic, register_numbers(registers), address)
-    return _processing(decoded, registers)
+    return _access(word, decoded, registers) if bits(word, 31, 31) else _processing(decoded, registers)
 
 
-def _access(word: int, mnemonic: str, registers: Registers, address: Registers) -> Instruction:
+def _access(word: int, decoded: Any, registers: list[int]) -> Instruction:
     """Classify a load, store or prefetch. The predicate decides which bytes it accesses."""
-    if mnemonic.startswith("prf"):
+    memory = [operand.mem for operand in decoded.operands if operand.type == _MEMORY_OPERAND]
+    numbers = register_numbers(registers)
+    address = register_numbers([register for mem in memory for register in (mem.base, mem.index)])
+    if not memory:  # capstone lists a vector of addresses as the last register
+        numbers, address = numbers[:-1], numbers[-1:]
+    if decoded.mnemonic.startswith("prf"):
         return Instruction(InstructionKind.INTEGER, sources=address)
     if bits(word, 31, 29) == _STORES:
-        return Instruction(InstructionKind.STORE, fact_bits("store", *_ACCESS), (*address, *registers), irregular=True)
-    return Instruction(InstructionKind.LOAD, fact_bits("load", *_ACCESS), address, registers, irregular=True)
+        return Instruction(InstructionKind.STORE, fact_bits("store", *_ACCESS), (*address, *numbers), irregular=True)
+    return Instruction(InstructionKind.LOAD, fact_bits("load", *_ACCESS), address, numbers, irregular=True)
 
 
 def _processing(decoded: Any, registers: list[int]) -> Instruction:

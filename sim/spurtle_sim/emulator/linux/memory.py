@@ -14,6 +14,7 @@ __all__ = ["LIMIT", "MemoryCalls"]
 LIMIT = 1 << 30
 """Maximum number of bytes of the heap, and of all anonymous mappings. sysinfo reports it as the size of memory."""
 _FIRST_MAPPING = 0x7000_0000_0000
+_LAST_ADDRESS = 1 << 47  # the end of the stack
 _PROT_ALL = 0xF  # PROT_READ, WRITE, EXEC, SEM
 _MAP_TYPE, _MAP_SHARED, _MAP_PRIVATE = 0xF, 1, 2
 _MAP_FIXED, _MAP_ANONYMOUS, _MAP_FIXED_NOREPLACE = 0x10, 0x20, 0x10_0000
@@ -69,22 +70,30 @@ class MemoryCalls:
         self._break = address
         return address
 
-    def mmap(self, _address: int, length: int, protection: int, flags: int) -> int:
+    def mmap(self, address: int, length: int, protection: int, flags: int) -> int:
         size = page_align(length)
         if not size or flags & _MAP_TYPE not in (_MAP_SHARED, _MAP_PRIVATE):
             return -errno.EINVAL
-        if flags & (_MAP_FIXED | _MAP_FIXED_NOREPLACE):
-            raise NotEmulatedError(errno.EINVAL, "at a fixed address")
+        fixed = flags & _MAP_FIXED
+        if fixed and address % PAGE_BYTES:
+            return -errno.EINVAL
+        # The heap is the lowest memory that a program may replace. C libraries make guard pages in it.
+        if flags & _MAP_FIXED_NOREPLACE or (fixed and not self._heap <= address <= _LAST_ADDRESS - size):
+            raise NotEmulatedError(errno.EINVAL, "at this fixed address")
         if not flags & _MAP_ANONYMOUS:
             raise NotEmulatedError(errno.ENODEV, "of a file")
         _check_not_executable(protection)
         if self.mapped_bytes + size > LIMIT:
             raise NotEmulatedError(errno.ENOMEM, f"beyond {LIMIT >> 20} MiB")
-        address = self._next_mapping
+        if fixed:
+            self.munmap(address, size)
+        else:
+            address = self._next_mapping
+            self._next_mapping += size + PAGE_BYTES  # an unmapped page follows, so that an overrun crashes
         self._guest.map(address, size, _protection(protection))
-        self.mapped_bytes += size
+        if address >= _FIRST_MAPPING:
+            self.mapped_bytes += size
         self._on_map(address, size, protection, "//anon")
-        self._next_mapping += size + PAGE_BYTES  # an unmapped page follows, so that an overrun crashes
         if flags & _MAP_TYPE == _MAP_SHARED:
             self._shared.append((address, address + size))
         return address
