@@ -10,8 +10,8 @@ READY := $(VENV)/.ready
 LOCK := requirements.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help verilog test test-full test-long soak formal profile qemu bench bench-sim bench-records mutants board \
-	boards lint docs update clean
+.PHONY: help verilog test test-full test-long soak formal formal-full profile qemu bench bench-sim bench-records mutants \
+	board boards lint docs update clean
 
 help:
 	@echo 'make verilog        Verilog and accompanying files of each configuration, in build/verilog'
@@ -22,6 +22,7 @@ help:
 	@echo 'make profile        profiles of the workloads on the RTL, as perf.data files in build/profile'
 	@echo 'make qemu           QEMU 10 with plugins for spurtle profile, in the cache of the user; about three minutes'
 	@echo 'make formal         proofs; report in build/formal'
+	@echo 'make formal-full    the same, and those that take longer'
 	@echo 'make mutants        mutation test: the fast tests must detect faults in the code; options SEED=n, COUNT=n'
 	@echo 'make bench          area and clock frequency on ECP5 and iCE40 HX8K; table in build/bench'
 	@echo 'make bench-sim      rates of the simulators, relative to CXXRTL; PUBLISH=1 writes them into docs/bench.md'
@@ -76,6 +77,9 @@ qemu:
 
 formal: $(READY)
 	@$(BIN)/python -m formal
+
+formal-full: $(READY)
+	@$(BIN)/python -m formal --full
 
 bench: $(READY)
 	@$(BIN)/python -m bench

@@ -1,4 +1,4 @@
-"""Command `python -m formal`: run the proofs, print a table, write build/formal/report.json."""
+"""Command `python -m formal`: run the proofs, print a table, write a report into build/formal."""
 
 import argparse
 import json
@@ -25,13 +25,16 @@ from .proofs import all_proofs
 COLUMNS = ("property", "block", "config", "method", "depth", "seconds", "result")
 
 
-def select(proofs: Sequence[Proof], names: Sequence[str]) -> list[Proof]:
-    """Return the proofs of the named blocks, or all proofs. Raise UserError if a block is unknown."""
+def select(proofs: Sequence[Proof], names: Sequence[str], *, full: bool) -> list[Proof]:
+    """Return the proofs of the named blocks, or of all blocks. Raise UserError if a block is unknown.
+
+    Dear proofs are among them only if `full` is True.
+    """
     blocks = list(dict.fromkeys(proof.block for proof in proofs))
     for name in names:
         if name not in blocks:
             raise UserError(f"NAME must be {', '.join(blocks[:-1])} or {blocks[-1]}, not {name!r}")
-    return [proof for proof in proofs if not names or proof.block in names]
+    return [proof for proof in proofs if (not names or proof.block in names) and (full or not proof.dear)]
 
 
 _groups: list[list[Proof]] = []
@@ -101,17 +104,24 @@ def announcement(proofs: Sequence[Proof], path: Path) -> str:
     return f"{line}; the last run took {seconds // 60} min {seconds % 60} s"
 
 
+def not_run(number: int) -> str:
+    """Return the end of the last line: how many proofs were not run, and the command that runs them."""
+    return f"; proofs not run: {number} (make formal-full)" if number else ""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Return 0 if every proof passed, 1 if one did not, 2 if the proofs could not be run."""
     parser = argparse.ArgumentParser(prog="python -m formal", description="Prove the gateware, block by block.")
+    parser.add_argument("--full", action="store_true", help="run the proofs that take long as well")
     parser.add_argument("name", nargs="*", metavar="NAME", help="block to prove (default: all blocks)")
     options = parser.parse_args(arguments)
     console = Console()
     if not console.is_terminal:
         console = Console(width=140)  # The width of a log file is not known.
     try:
-        proofs = select(list(all_proofs()), options.name)
-        report = BUILD / "report.json"
+        every = select(list(all_proofs()), options.name, full=True)
+        proofs = select(every, [], full=options.full)
+        report = BUILD / ("report-full.json" if options.full else "report.json")
         console.print(announcement(proofs, report), markup=False, highlight=False)
         warm_up()
         started = time.monotonic()
@@ -123,7 +133,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     passed = sum(row.result is Result.PASS for row in rows)
     shown = report.relative_to(Path.cwd()) if report.is_relative_to(Path.cwd()) else report
-    console.print(f"{passed} of {len(rows)} passed; report: {shown}", markup=False, highlight=False, soft_wrap=True)
+    line = f"{passed} of {len(rows)} passed; report: {shown}{not_run(len(every) - len(proofs))}"
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
     return 0 if passed == len(rows) else 1
 
 

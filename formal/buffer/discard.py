@@ -5,19 +5,18 @@ record is accepted for writing, and a record of the previous owner does not adva
 """
 
 from collections.abc import Iterator
-from functools import cache
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.config import SPUConfig
 from spurtle.gateware.aligner import AlignerState, word_layout
-from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.gateware.record_issue import IssueState
 
 from ..engine.cover import reach
 from ..engine.induction import always, inductive
 from ..engine.proof import Proof, ProvedBlock, Result, Verdict
 from ..engine.terms import BitVector, Boolean, all_of, any_of, boolean, constant, extract, if_else, implies, uge
-from ..engine.transition import Transition, Wires, transition
+from ..engine.transition import Transition, Wires
+from .history import circuit
 from .relation import limit_is_stable
 
 __all__ = [
@@ -210,14 +209,9 @@ def _dropped(config: SPUConfig, wires: Wires) -> Boolean:
     return all_of(wires["issue.issue_state"] == IssueState.DROP, _ends(config, wires), wires["running"] == 1)
 
 
-@cache
-def _system(config: SPUConfig) -> Transition:
-    return transition(ProfilingBuffer(config))
-
-
 def proofs(config: SPUConfig) -> Iterator[Proof]:
     """Yield the proofs of a configuration."""
-    proof = ProvedBlock("buffer", config, _system).proof
+    proof = ProvedBlock("buffer", config, circuit).proof
     yield proof(
         "on a change of owner the buffer does not run, accept a record or move the pointer",
         "one cycle",

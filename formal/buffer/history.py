@@ -2,10 +2,11 @@
 
 import operator
 from collections.abc import Mapping
-from functools import partial, reduce
+from functools import cache, partial, reduce
 
 from spurtle.arch import FM, PMBLIMITR_EL1
 from spurtle.config import SPUConfig
+from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.gateware.record_issue import IssueState
 from spurtle.interface.memory import FaultLayout, WriteFaultKind
 
@@ -24,11 +25,12 @@ from ..engine.terms import (
     ule,
     widened,
 )
-from ..engine.transition import Transition, Wires, with_history
+from ..engine.transition import Transition, Wires, transition, with_history
 
 __all__ = [
     "LENGTH_BITS",
     "SentRecords",
+    "circuit",
     "disturbed",
     "limit_of",
     "longest_fits",
@@ -179,6 +181,12 @@ def _following(config: SPUConfig, bits: int, wires: Wires) -> Mapping[str, BitVe
             pushed = all_of(records.ends, records.complete - popped == index)
             following[f"{name}_{index}"] = if_else(pushed, newest, if_else(done, younger, own))
     return following
+
+
+@cache
+def circuit(config: SPUConfig) -> Transition:
+    """Return the transition relation of a `ProfilingBuffer`. It is computed once for each configuration."""
+    return transition(ProfilingBuffer(config))
 
 
 def watched(config: SPUConfig, system: Transition) -> Transition:

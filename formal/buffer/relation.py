@@ -293,4 +293,4 @@ def input_contract(config: SPUConfig, now: Wires, then: Wires) -> Boolean:
 
 def prove_relation(config: SPUConfig, system: Transition) -> Verdict:
     """Prove the invariant `relation`. `system` is a `watched` buffer."""
-    return inductive(system, relation(config), contract=lambda now, then: input_contract(config, now, then))
+    return inductive(system, relation(config), contract=lambda now, then: input_contract(config, now, then), together=8)

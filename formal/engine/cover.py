@@ -1,6 +1,6 @@
 """Cover checks: searches for states that must be reachable, so that no proof holds vacuously."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from .induction import Invariant, unconstrained
@@ -21,14 +21,27 @@ def reach(system: Transition, goal: Invariant, *, cycles: int, assuming: Invaria
     assuming : Invariant
         Assumed in each cycle of the trace, up to and including the goal. It restricts how the goal is reached.
     """
+    ((_, verdict),) = _search(system, [("goal", goal)], cycles, assuming)
+    return verdict
+
+
+def _search(
+    system: Transition, goals: Iterable[tuple[str, Invariant]], cycles: int, assuming: Invariant
+) -> Iterator[tuple[str, Verdict]]:
+    """Yield each goal with its verdict, in the order in which they are reached. The goals share the trace."""
+    remaining = dict(goals)
     solver = Solver(system.initial())
     for cycle in range(cycles + 1):
         wires = system.wires(cycle)
         solver.add(assuming(wires))
-        if solver.possible(goal(wires)):
-            return Verdict(Result.PASS, cycle)
+        for name in [name for name, goal in remaining.items() if solver.possible(goal(wires))]:
+            del remaining[name]
+            yield name, Verdict(Result.PASS, cycle)
+        if not remaining:
+            return
         solver.add(system.step(cycle))
-    return Verdict(Result.FAIL, cycles, f"no inputs reach it within {cycles} cycles")
+    for name in remaining:
+        yield name, Verdict(Result.FAIL, cycles, f"no inputs reach it within {cycles} cycles")
 
 
 def satisfiable(system: Transition, relation: Callable[..., Boolean], *, cycles: int = 2) -> Verdict:
@@ -48,17 +61,20 @@ def reach_all(system: Transition, goals: Iterable[tuple[str, Invariant, Invarian
     Parameters
     ----------
     goals : iterable of (str, Invariant, Invariant)
-        Name, goal, and assumption for each cycle of the trace.
+        Name, goal, and assumption for each cycle of the trace. Goals with the same assumption share one search.
 
     Returns
     -------
     Verdict
         The first failure; otherwise PASS, with the depth of the goal that takes the most cycles.
     """
-    depth = 0
+    groups: dict[int, tuple[Invariant, list[tuple[str, Invariant]]]] = {}
     for name, goal, assuming in goals:
-        verdict = reach(system, goal, cycles=cycles, assuming=assuming)
-        if verdict.result is not Result.PASS:
-            return replace(verdict, evidence=f"{name}: {verdict.evidence}")
-        depth = max(depth, verdict.depth)
+        groups.setdefault(id(assuming), (assuming, []))[1].append((name, goal))
+    depth = 0
+    for assuming, group in groups.values():
+        for name, verdict in _search(system, group, cycles, assuming):
+            if verdict.result is not Result.PASS:
+                return replace(verdict, evidence=f"{name}: {verdict.evidence}")
+            depth = max(depth, verdict.depth)
     return Verdict(Result.PASS, depth)

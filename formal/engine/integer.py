@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from .terms import (
+    AnyTerm,
     BitVector,
     Boolean,
     all_of,
@@ -28,6 +29,10 @@ from .terms import (
 __all__ = ["Integer", "Octets", "equal", "no_decision", "rebuild", "signed_constant"]
 
 
+_Computed = dict[Any, Any]
+"""Results of operations, with the operands. The key is the name of the operation and the identity of its operands."""
+
+
 def signed_constant(value: int) -> BitVector:
     """Return a number as two's complement, in `bit_length() + 1` bits."""
     return constant(value, value.bit_length() + 1)
@@ -39,6 +44,11 @@ def _align(a: BitVector, b: BitVector, extra: int = 0) -> tuple[BitVector, BitVe
     above = [max(sizes) + extra - size for size in sizes]
     # Most operands have the right width already, and an extension by zero bits costs the solver time as well.
     return sign_extend(above[0], a) if above[0] else a, sign_extend(above[1], b) if above[1] else b
+
+
+def _bits(value: "Integer | int") -> BitVector:
+    """Return the two's complement of a number."""
+    return value.bits if isinstance(value, Integer) else signed_constant(value)
 
 
 class Integer:
@@ -53,16 +63,20 @@ class Integer:
         Two's complement of the value.
     decide : callable
         Return the truth value of a condition on the current path.
+    computed : dict, optional
+        Results of the operations on this integer and on those that are computed from it. The paths through a function
+        have operations in common, and each of them is computed once.
     """
 
-    __slots__ = ("bits", "decide")
+    __slots__ = ("_computed", "bits", "decide")
 
-    def __init__(self, bits: BitVector, decide: Callable[[Boolean], bool]):
+    def __init__(self, bits: BitVector, decide: Callable[[Boolean], bool], computed: "_Computed | None" = None):
         self.bits = bits
         self.decide = decide
+        self._computed: _Computed = {} if computed is None else computed
 
     def __bool__(self) -> bool:
-        return self.decide(self.bits != 0)
+        return self.decide(self._once("bool", None, lambda: self.bits != 0))
 
     # `int` is hashable and `Integer` is not: whether two of them are equal is not known.
     __hash__ = None  # pyright: ignore[reportAssignmentType]
@@ -76,25 +90,44 @@ class Integer:
     def __repr__(self) -> str:
         return f"Integer({simplify(self.bits)})"
 
-    def _make(self, bits: BitVector) -> "Integer":
-        return Integer(bits, self.decide)
+    def _once(self, name: str, other: "BitVector | int | None", compute: Callable[[], AnyTerm]) -> AnyTerm:
+        """Return the result of the operation `name` with this operand, which is computed the first time."""
+        key = name, id(self.bits), id(other) if isinstance(other, BitVector) else (other,)
+        found = self._computed.get(key)
+        if found is None:
+            # The operands are stored as well: while they exist, no other term has their `id`.
+            self._computed[key] = found = compute(), self.bits, other
+        return found[0]
+
+    def _make(self, name: str, other: "Integer | int | None", compute: Callable[[], BitVector]) -> "Integer":
+        operand = other.bits if isinstance(other, Integer) else other
+        return Integer(self._once(name, operand, compute), self.decide, self._computed)
 
     def _binary(
-        self, other: object, apply: Callable[[BitVector, BitVector], BitVector], extra: int, swap: bool = False
+        self,
+        name: str,
+        other: object,
+        apply: Callable[[BitVector, BitVector], BitVector],
+        extra: int = 0,
+        swap: bool = False,
     ) -> "Integer":
         if not isinstance(other, Integer | int):
             return NotImplemented
-        operands = (self.bits, other.bits if isinstance(other, Integer) else signed_constant(other))
-        return self._make(apply(*_align(*(reversed(operands) if swap else operands), extra=extra)))
+
+        def compute() -> BitVector:
+            operands = (self.bits, _bits(other))
+            return apply(*_align(*(reversed(operands) if swap else operands), extra=extra))
+
+        return self._make(name, other, compute)
 
     def __add__(self, other: object) -> "Integer":
-        return self._binary(other, lambda a, b: a + b, 1)
+        return self._binary("+", other, lambda a, b: a + b, 1)
 
     def __sub__(self, other: object) -> "Integer":
-        return self._binary(other, lambda a, b: a - b, 1)
+        return self._binary("-", other, lambda a, b: a - b, 1)
 
     def __rsub__(self, other: object) -> "Integer":
-        return self._binary(other, lambda a, b: a - b, 1, swap=True)
+        return self._binary("reversed -", other, lambda a, b: a - b, 1, swap=True)
 
     def __neg__(self) -> "Integer":
         return 0 - self
@@ -102,39 +135,50 @@ class Integer:
     def __mul__(self, other: object) -> "Integer":
         if not isinstance(other, Integer | int):
             return NotImplemented
-        factor = other.bits if isinstance(other, Integer) else signed_constant(other)
-        width = self.bits.width + factor.width
-        return self._make(sign_extend(factor.width, self.bits) * sign_extend(width - factor.width, factor))
+
+        def product() -> BitVector:
+            factor = _bits(other)
+            width = self.bits.width + factor.width
+            return sign_extend(factor.width, self.bits) * sign_extend(width - factor.width, factor)
+
+        return self._make("*", other, product)
 
     def __and__(self, other: object) -> "Integer":
-        result = self._binary(other, lambda a, b: a & b, 0)
-        if isinstance(other, int) and other >= 0:
+        if not isinstance(other, int) or other < 0:
+            return self._binary("&", other, lambda a, b: a & b)
+
+        def masked() -> BitVector:
             # The mask bounds the result. Without this, no operation would make a value narrower again.
-            return self._make(extract(other.bit_length(), 0, result.bits))
-        return result
+            a, b = _align(self.bits, signed_constant(other))
+            return extract(other.bit_length(), 0, a & b)
+
+        return self._make("&", other, masked)
 
     def __or__(self, other: object) -> "Integer":
-        return self._binary(other, lambda a, b: a | b, 0)
+        return self._binary("|", other, lambda a, b: a | b)
 
     def __xor__(self, other: object) -> "Integer":
-        return self._binary(other, lambda a, b: a ^ b, 0)
+        return self._binary("^", other, lambda a, b: a ^ b)
 
     def __invert__(self) -> "Integer":
-        return self._make(~self.bits)
+        return self._make("~", None, lambda: ~self.bits)
 
     __radd__, __rmul__, __rand__, __ror__, __rxor__ = __add__, __mul__, __and__, __or__, __xor__
 
     def __lshift__(self, distance: int) -> "Integer":
         distance = operator.index(distance)
-        return self._make(concat(self.bits, constant(0, distance))) if distance else self
+        if not distance:
+            return self
+        return self._make("<<", distance, lambda: concat(self.bits, constant(0, distance)))
 
     def __rshift__(self, distance: "Integer | int") -> "Integer":
         if isinstance(distance, Integer):
             if distance < 0:
                 raise ValueError("negative shift count")
-            return self._binary(distance, lambda a, b: a >> b, 0)
+            return self._binary(">>", distance, lambda a, b: a >> b)
         top = self.bits.width - 1
-        return self._make(extract(top, min(operator.index(distance), top), self.bits))
+        lowest = min(operator.index(distance), top)
+        return self._make(">>", lowest, lambda: extract(top, lowest, self.bits))
 
     def to_bytes(self, length: int = 1, byteorder: Literal["little"] = "little") -> "Octets":
         """Return the bytes of the value, as `int.to_bytes` does, as symbolic integers."""
@@ -144,27 +188,27 @@ class Integer:
             raise OverflowError(f"{self!r} does not fit into {length} bytes")
         return Octets((self >> 8 * index) & 0xFF for index in range(length))
 
-    def _compare(self, other: object, holds: Callable[[BitVector, BitVector], Boolean]) -> "Integer":
+    def _compare(self, name: str, other: object, holds: Callable[[BitVector, BitVector], Boolean]) -> "Integer":
         # The result is 0 or 1, as a `bool` is in Python.
-        return self._binary(other, lambda a, b: as_bits(holds(a, b), 2), 0)
+        return self._binary(name, other, lambda a, b: as_bits(holds(a, b), 2))
 
     def __eq__(self, other: object) -> "Integer":  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self._compare(other, lambda a, b: a == b)
+        return self._compare("==", other, lambda a, b: a == b)
 
     def __ne__(self, other: object) -> "Integer":  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self._compare(other, lambda a, b: a != b)
+        return self._compare("!=", other, lambda a, b: a != b)
 
     def __lt__(self, other: object) -> "Integer":
-        return self._compare(other, slt)
+        return self._compare("<", other, slt)
 
     def __le__(self, other: object) -> "Integer":
-        return self._compare(other, sle)
+        return self._compare("<=", other, sle)
 
     def __gt__(self, other: object) -> "Integer":
-        return self._compare(other, lambda a, b: slt(b, a))
+        return self._compare(">", other, lambda a, b: slt(b, a))
 
     def __ge__(self, other: object) -> "Integer":
-        return self._compare(other, lambda a, b: sle(b, a))
+        return self._compare(">=", other, lambda a, b: sle(b, a))
 
 
 class Octets(list["Integer | int"]):
@@ -194,7 +238,7 @@ def equal(value: Integer | int | Octets, wire: BitVector) -> Boolean:
     if isinstance(value, Octets):
         assert wire.width == 8 * len(value)
         return all_of(*(equal(byte, extract(8 * i + 7, 8 * i, wire)) for i, byte in enumerate(value)))
-    a, b = _align(value.bits if isinstance(value, Integer) else signed_constant(value), zero_extend(1, wire))
+    a, b = _align(_bits(value), zero_extend(1, wire))
     return a == b
 
 

@@ -7,6 +7,7 @@ equal and the next states must be equivalent again.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from .induction import Invariant
@@ -192,7 +193,17 @@ class _Copies:
 
     def _name(self, bit: int) -> str:
         """Return the name of the register that contains a bit of the state."""
-        return next(name for name in self._system.registers if bit in _origin(simplify(self._every[name])))
+        return self._names[bit]
+
+    @cached_property
+    def _names(self) -> Mapping[int, str]:
+        """Name of the register that contains each bit of the state, the first of several names."""
+        names: dict[int, str] = {}
+        for name in self._system.registers:
+            for bit in _origin(simplify(self._every[name])):
+                if bit is not None:
+                    names.setdefault(bit, name)
+        return names
 
     def _successor(self, name: str, state: BitVector) -> BitVector:
         """Return the state that follows `state`, with unconstrained inputs."""

@@ -48,26 +48,47 @@ class _Choice:
     other_possible: bool
 
 
+@dataclass(frozen=True)
+class _Condition:
+    """Condition of a branch, simplified, with its negation and, if it is constant, its value.
+
+    `original` exists as long as this does: once it is freed, another term may get its number.
+    """
+
+    original: Boolean
+    holds: Boolean
+    fails: Boolean
+    value: bool | None
+    number: int
+
+    @classmethod
+    def of(cls, original: Boolean) -> "_Condition":
+        holds = simplify(original)
+        return cls(original, holds, not_(holds), holds.value, holds.number)
+
+
 class _Walk:
     """One run of the function. It repeats the decisions in `repeated`, then takes the first possible outcome each time.
 
-    `simplified` maps the number of each condition of earlier runs to the condition and its simplified form.
+    `known` maps the number of each condition of this run and earlier ones to the condition. The solver has one scope
+    for each decision. The scopes of repeated decisions remain, except for the last one.
     """
 
-    def __init__(self, solver: Solver, repeated: Sequence[_Choice], simplified: dict[int, tuple[Boolean, Boolean]]):
+    def __init__(self, solver: Solver, repeated: Sequence[_Choice], known: dict[int, _Condition]):
         self._solver = solver
         self._repeated = list(repeated)
-        self._simplified = simplified
+        self._kept = max(len(repeated) - 1, 0)
+        self._known = known
         self.choices: list[_Choice] = []
         self.conditions: list[Boolean] = []
         self._decided: dict[int, bool] = {}
+        solver.leave(self._kept)
 
-    def decide(self, condition: Boolean) -> bool:
-        # The condition is stored with its simplified form: once it is freed, another term may get its number.
-        number = condition.number
-        if number not in self._simplified:
-            self._simplified[number] = condition, simplify(condition)
-        condition = self._simplified[number][1]
+    def decide(self, original: Boolean) -> bool:
+        number = original.number
+        condition = self._known.get(number)
+        if condition is None:
+            self._known[number] = condition = _Condition.of(original)
         if condition.value is not None:
             return condition.value
         if condition.number in self._decided:
@@ -75,12 +96,14 @@ class _Walk:
         if len(self.choices) < len(self._repeated):
             choice = self._repeated[len(self.choices)]
         else:
-            taken = self._solver.possible(condition)
-            choice = _Choice(taken=taken, other_possible=taken and self._solver.possible(not_(condition)))
+            taken = self._solver.possible(condition.holds)
+            other_possible = taken and self._solver.possible(condition.fails)
+            choice = _Choice(taken=taken, other_possible=other_possible)
         self.choices.append(choice)
         self._decided[condition.number] = choice.taken
-        self.conditions.append(condition if choice.taken else not_(condition))
-        self._solver.add(self.conditions[-1])
+        self.conditions.append(condition.holds if choice.taken else condition.fails)
+        if len(self.choices) > self._kept:
+            self._solver.enter(self.conditions[-1])
         return choice.taken
 
 
@@ -99,24 +122,26 @@ def explore(
     arguments : BitVector
         Unsigned arguments. Each is passed to the function as an `Integer`, the same object on each path.
     solver : Solver
-        Solver with the assumptions. Its assertions are restored at the end.
+        Solver with the assumptions.
 
     Raises
     ------
     Undecided
         If the solver gives up on a condition.
     """
-    solver = solver or Solver()
+    solver = Solver(*(solver.assertions if solver else ()))
     if not solver.possible():
         return
     repeated: list[_Choice] = []
-    simplified: dict[int, tuple[Boolean, Boolean]] = {}
-    walk = _Walk(solver, repeated, simplified)
-    integers = [Integer(zero_extend(1, argument), lambda condition: walk.decide(condition)) for argument in arguments]
+    known: dict[int, _Condition] = {}
+    walk = _Walk(solver, repeated, known)
+    computed: dict[Any, Any] = {}
+    integers = [
+        Integer(zero_extend(1, argument), lambda condition: walk.decide(condition), computed) for argument in arguments
+    ]
     while True:
-        walk = _Walk(solver, repeated, simplified)
-        with solver.restored():
-            result = function(*integers)
+        walk = _Walk(solver, repeated, known)
+        result = function(*integers)
         yield Path(tuple(walk.conditions), result)
         repeated = walk.choices
         while repeated and not repeated[-1].other_possible:

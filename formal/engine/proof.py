@@ -74,22 +74,37 @@ class ProvedBlock:
     config: SPUConfig
     system: Callable[[SPUConfig], Transition]
 
-    def proof(self, property: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict]) -> "Proof":
+    def proof(
+        self, property: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], *, dear: bool = False
+    ) -> "Proof":
         """Return the proof of a property."""
         return Proof(
-            property, self.name, self.config.name, method, lambda: prove(self.config, self.system(self.config))
+            property,
+            self.name,
+            self.config.name,
+            method,
+            lambda: prove(self.config, self.system(self.config)),
+            dear=dear,
         )
 
 
 @dataclass(frozen=True)
 class Proof:
-    """Property of a block in one configuration (`-` if the block is the same in all configurations)."""
+    """Property of a block in one configuration (`-` if the block is the same in all configurations).
+
+    Members
+    -------
+    dear : bool
+        Whether only `make formal-full` runs this proof, because it takes too long for `make formal`. The property is
+        then also proved for another configuration, with a proof that is not dear.
+    """
 
     property: str
     block: str
     config: str
     method: str
     prove: Callable[[], Verdict]
+    dear: bool = False
 
     def run(self) -> ProofRow:
         """Run the proof and return its row. An exception becomes UNKNOWN or ERROR; only UserError is raised."""

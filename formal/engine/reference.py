@@ -1,7 +1,8 @@
 """Equivalence of a component and a reference in plain Python, for every state and every input."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from .induction import Invariant, unconstrained
 from .integer import Integer, Octets, equal
@@ -13,6 +14,9 @@ from .transition import Transition
 __all__ = ["Reference", "follows"]
 
 Number = Integer | int | Octets
+
+PATHS_OF_A_QUERY = 64
+"""Number of paths that one query compares. Fewer paths need more queries; more paths delay a counterexample."""
 
 Reference = Callable[..., Mapping[str, Number]]
 """Expected behavior of one cycle, in plain Python. The parameters name wires of this cycle; the result maps names of
@@ -120,22 +124,47 @@ def _compare(
     """Prove that the results of each path equal their wires, a split one in each of its cases."""
     depth = cycles.depth
     conditions: list[Boolean] = []
-    for path in paths:
-        conditions.append(path.condition)
-        different = {name: not_(equal(value, cycles.result(name))) for name, value in path.result.items()}
-        queries = [any_of(*(condition for name, condition in different.items() if name not in cases))]
-        queries += [all_of(case, different[name]) for name in cases if name in different for case in cases[name]]
+
+    def failure(paths: Sequence[_PathOfReference], *query: Boolean) -> Verdict | None:
         # Each query has a separate solver: a reused solver keeps the earlier queries and is 30 times slower.
-        for query in queries:
-            question = Solver(*assumptions.assertions, path.condition, query)
-            if question.possible():
-                shown = _disagreement(cycles, question.model(), path.result)
-                return Verdict(Result.FAIL, depth, f"path {len(conditions)} of the reference:\n" + shown)
+        question = Solver(*assumptions.assertions, *query)
+        if not question.possible():
+            return None
+        model = question.model()
+        number, path = next((number, path) for number, path in paths if model.holds(path.condition))
+        shown = _disagreement(cycles, model, path.result)
+        return Verdict(Result.FAIL, depth, f"path {number} of the reference:\n" + shown)
+
+    # One query for several paths: it contains the circuit once.
+    for group in _groups(enumerate(paths, 1), PATHS_OF_A_QUERY):
+        wrong: list[Boolean] = []
+        for number, path in group:
+            conditions.append(path.condition)
+            different = {name: not_(equal(value, cycles.result(name))) for name, value in path.result.items()}
+            others = any_of(*(condition for name, condition in different.items() if name not in cases))
+            wrong.append(all_of(path.condition, others))
+            for name in cases:
+                for case in cases[name] if name in different else ():
+                    if verdict := failure([(number, path)], path.condition, case, different[name]):
+                        return verdict
+        if verdict := failure(group, any_of(*wrong)):
+            return verdict
     if not conditions:
         return Verdict(Result.FAIL, depth, "the assumptions contradict each other, so nothing is proved")
     if assumptions.possible(not_(any_of(*conditions))):
         return Verdict(Result.ERROR, depth, "the paths do not cover every input")
     return Verdict(Result.PASS, depth, method=f"reference, all {len(conditions)} paths")
+
+
+_PathOfReference = tuple[int, Path[Mapping[str, Number]]]
+"""A path, and its number."""
+
+
+def _groups(paths: Iterable[_PathOfReference], size: int) -> Iterator[list[_PathOfReference]]:
+    """Yield the paths in groups of this size. The last group may be smaller."""
+    iterator = iter(paths)
+    while group := list(islice(iterator, size)):
+        yield group
 
 
 def _disagreement(cycles: _Cycles, model: Model, expected: Mapping[str, Number]) -> str:

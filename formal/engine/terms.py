@@ -1,7 +1,6 @@
 """Typed interface to the solver z3: bit vectors, conditions, solver and model. No other module imports z3."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
 import z3
@@ -365,14 +364,14 @@ class Solver:
         """Conditions that are assumed."""
         return [Boolean(assertion) for assertion in self._solver.assertions()]
 
-    @contextmanager
-    def restored(self) -> Generator[None]:
-        """Remove the conditions that are added in the `with` block at its end."""
+    def enter(self, *assertions: Boolean) -> None:
+        """Begin a scope with these assertions."""
         self._solver.push()
-        try:
-            yield
-        finally:
-            self._solver.pop()
+        self.add(*assertions)
+
+    def leave(self, scopes: int) -> None:
+        """End scopes, the last one first, until this number remains."""
+        self._solver.pop(self._solver.num_scopes() - scopes)
 
     def possible(self, *conditions: Boolean) -> bool:
         """Return whether the conditions and the assumptions are satisfiable. Raise Undecided if the solver gives up."""

@@ -122,7 +122,7 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
         )
 
     remembered = passing_states(config, system)
-    verdict = inductive(remembered, stored, separately=True)
+    verdict = inductive(remembered, stored, together=1)
     if verdict.result is not Result.PASS:
         return verdict
     return always(remembered, captured, assuming=stored)

@@ -172,10 +172,11 @@ def _results(
     shape = record_layout(config)
     total, width = shape["octets"].width // 8, shape.size - shape["octets"].width
     cut: dict[int, BitVector] = {}
+    constants = [constant(value, 8) for value in range(256)]
 
     def byte(value: Integer | int) -> BitVector:
         if not isinstance(value, Integer):
-            return constant(value, 8)
+            return constants[value]
         number = value.bits.number
         if number not in cut:
             cut[number] = extract(7, 0, value.bits)

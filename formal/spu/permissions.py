@@ -4,7 +4,7 @@ The System registers that control profiling take effect one cycle later. History
 previous cycle, so that the reference of a cycle is a condition on the wires of that cycle.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import product
 
@@ -138,6 +138,12 @@ def _paths(config: SPUConfig, query: Query) -> list[Path[object]]:
     return list(explore(run, *_unknown(config).values()))
 
 
+@cache
+def _condition(config: SPUConfig, query: Query, accepted: Callable[[object], bool]) -> Boolean:
+    """Return the condition on the variables under which the result of a query is `accepted`."""
+    return any_of(*(path.condition for path in _paths(config, query) if accepted(path.result)))
+
+
 def _where(
     config: SPUConfig, query: Query, values: Values | None = None, accepted: Callable[[object], bool] = bool
 ) -> Invariant:
@@ -145,7 +151,7 @@ def _where(
 
     By default the query is about the operations of this cycle.
     """
-    condition = any_of(*(path.condition for path in _paths(config, query) if accepted(path.result)))
+    condition = _condition(config, query, accepted)
     read = values or _previous(config)
     return lambda wires: substitute(condition, *((one, read(wires, wire)) for wire, one in _unknown(config).items()))
 
@@ -200,7 +206,7 @@ def offset_used(config: SPUConfig, wire: str) -> Invariant:
 
     The control registers of this cycle permit it, for an operation of the owner at some Exception level.
     """
-    used = _mentions_one_of([_unknown(config)[wire]])
+    used = _mentions_one_of(config, wire)
     found = [
         _where(config, _owned_time, _assigned(_current, el=el, ns=ns, nse=nse), used)
         for el, (ns, nse) in product(range(3), _security_states(config))
@@ -211,17 +217,18 @@ def offset_used(config: SPUConfig, wire: str) -> Invariant:
 def offset_subtracted(config: SPUConfig) -> Invariant:
     """Return the condition that an offset is subtracted for the timestamp of an operation of this cycle."""
     enabled = profiling_enabled(config)
-    subtracted = _where(config, _time, accepted=_mentions_one_of(_offsets(config)))
+    subtracted = _where(config, _time, accepted=_mentions_one_of(config, *_OFFSETS))
     return lambda wires: all_of(enabled(wires), subtracted(wires))
 
 
-def _offsets(config: SPUConfig) -> list[BitVector]:
-    """Return the variables of the offsets of the system counter."""
-    return [one for wire, one in _unknown(config).items() if wire in ("pe__cntvoff_el2", "pe__cntpoff_el2")]
+_OFFSETS = ("pe__cntvoff_el2", "pe__cntpoff_el2")
+"""Offsets of the system counter."""
 
 
-def _mentions_one_of(unknown: Sequence[Term]) -> Callable[[object], bool]:
-    """Return the predicate that a timestamp depends on one of these variables."""
+@cache
+def _mentions_one_of(config: SPUConfig, *wires: str) -> Callable[[object], bool]:
+    """Return the predicate that a timestamp depends on one of these wires."""
+    unknown = [one for wire, one in _unknown(config).items() if wire in wires]
     return lambda time: isinstance(time, Integer) and any(_mentions(time.bits, one) for one in unknown)
 
 
@@ -261,7 +268,7 @@ def permissions_match(config: SPUConfig) -> Invariant:
     Exception level to which it applies, in the Security state that owns the buffer.
     """
     part = Part("control.permissions", PermissionsLayout(config))
-    offset = _mentions_one_of(_offsets(config))
+    offset = _mentions_one_of(config, *_OFFSETS)
     permissions = [
         *((part["profiled"], el, _enabled, bool) for el in range(part["profiled"].width)),
         *((part["context_el1"], el, _el1, bool) for el in range(2)),

@@ -98,7 +98,7 @@ def test_every_choice_is_drawn() -> None:
     assert any(len(field.runs[0]) > 1 and field.elastic for layout in layouts for field in layout.fields)
 
 
-@pytest.mark.parametrize("count", tiers(fast=[2], full=[10], long=[200]))
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[6], long=[200]))
 def test_like_the_reference(count: int, record_property: Callable[[str, object], None]) -> None:
     for number in range(count):
         random = Random(f"{SEED} {number}")

@@ -180,7 +180,7 @@ def without_unimplemented_members(config: SPUConfig, sample: Sample) -> Sample:
 
 
 @IMPLEMENTED
-@examples(max_examples=40)
+@examples(max_examples=20)
 @given(data=st.data())
 def test_members_of_unimplemented_features_are_ignored(config: SPUConfig, data: st.DataObject):
     any_sample = data.draw(samples(config))
@@ -463,7 +463,7 @@ def test_headers_are_extended_only_if_necessary(index: int, counter: str, addres
 
 
 @IMPLEMENTED
-@examples(max_examples=40)
+@examples(max_examples=20)
 @given(data=st.data())
 def test_records_hold_no_reserved_encodings(config: SPUConfig, data: st.DataObject):
     octets = records.encode(config, data.draw(samples(config)))
@@ -487,7 +487,7 @@ def test_records_hold_no_reserved_encodings(config: SPUConfig, data: st.DataObje
 
 
 @IMPLEMENTED
-@examples(max_examples=40)
+@examples(max_examples=20)
 @given(data=st.data())
 def test_records_decode_to_the_values_of_the_sample(config: SPUConfig, data: st.DataObject):
     """The data decodes to one record with the values of the sample."""

@@ -52,8 +52,50 @@ def test_an_unknown_block_is_a_user_error(capsys: pytest.CaptureFixture[str]) ->
 def test_proofs_are_selected_by_block() -> None:
     proofs = list(all_proofs())
     assert {proof.config for proof in proofs} >= {*CONFIGS}
-    assert command.select(proofs, []) == proofs
-    assert command.select(proofs, ["record"]) == [proof for proof in proofs if proof.block == "record"] != []
+    assert command.select(proofs, [], full=True) == proofs
+    assert command.select(proofs, [], full=False) == [proof for proof in proofs if not proof.dear] != proofs
+    leaks = [proof for proof in proofs if proof.block == "leak"]
+    assert command.select(proofs, ["leak"], full=True) == leaks
+    assert command.select(proofs, ["leak"], full=False) == [proof for proof in leaks if not proof.dear] != leaks
+
+
+def test_each_property_of_a_dear_proof_is_also_proved_for_another_configuration() -> None:
+    proofs = list(all_proofs())
+    dear, others = ({(proof.block, proof.property) for proof in proofs if proof.dear is kind} for kind in (True, False))
+    assert dear <= others
+
+
+@pytest.mark.long
+def test_dear_proofs_pass() -> None:
+    results = [proof.run() for proof in all_proofs() if proof.dear]
+    assert [row for row in results if row.result is not Result.PASS] == []
+
+
+def test_the_last_line_says_how_many_proofs_were_not_run(
+    build: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: str) -> str:
+        assert command.main(arguments) == 0
+        return capsys.readouterr().out.splitlines()[-1]
+
+    def proofs() -> list[Proof]:
+        blocks = {"cheap": (False,), "both": (False, True)}
+        return [
+            Proof(f"p{dear}", block, "c", "m", lambda: Verdict(Result.PASS, 1), dear=dear)
+            for block, kinds in blocks.items()
+            for dear in kinds
+        ]
+
+    monkeypatch.setattr(command, "all_proofs", proofs)
+    report, full = build / "report.json", build / "report-full.json"
+    assert run() == f"2 of 2 passed; report: {report}; proofs not run: 1 (make formal-full)"
+    assert run("cheap") == f"1 of 1 passed; report: {report}"
+    assert run("both") == f"1 of 1 passed; report: {report}; proofs not run: 1 (make formal-full)"
+    # The durations of both kinds of run are kept.
+    assert not full.exists()
+    assert run("--full") == f"3 of 3 passed; report: {full}"
+    assert len(json.loads(full.read_text())["proofs"]) == 3
+    assert len(json.loads(report.read_text())["proofs"]) == 1
 
 
 def test_the_first_line_has_the_duration_of_the_last_run(

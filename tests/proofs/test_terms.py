@@ -214,9 +214,12 @@ def test_solver_queries_and_models() -> None:
     solver.add(ult(A, 7))
     assert solver.possible()
     assert not solver.possible(A != 6)
-    with solver.restored():
-        solver.add(A == 1)
-        assert not solver.possible()
+    solver.enter(A == 6)
+    solver.enter(A == 1)
+    assert not solver.possible()
+    solver.leave(1)
+    assert solver.possible()
+    solver.leave(0)
     assert solver.possible(B == 9)
     model = solver.model()
     assert type(model) is Model

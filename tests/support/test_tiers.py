@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
-from tests.support.tiers import tiers
+from tests.support.tiers import IN_FULL, tiers
 
 TESTS = """
 import pytest
@@ -89,6 +89,30 @@ def test_crossed(name, count): pass
     for tier, names in {"fast": ["minimal-1"], "full": ["own-1"], "long": ["minimal-2", "own-2"]}.items():
         _, lines, _ = run(folder, "--collect-only", "-q", "-m", tier)
         assert re.findall(r"test_crossed\[(.*)\]", "\n".join(lines)) == names
+
+
+def collected(tier: str) -> list[str]:
+    """Return the tests of `IN_FULL` that belong to a tier, or to one of several."""
+    files = sorted({f"tests/{test.partition('::')[0]}" for test in IN_FULL})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", "-m", tier, *files]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [line.removeprefix("tests/") for line in done.stdout.splitlines()]
+
+
+def test_tests_with_a_part_in_the_full_tier_exist() -> None:
+    for test in IN_FULL:
+        file, name = test.split("::")
+        assert f"def {name}(" in (ROOT / "tests" / file).read_text()
+
+
+@pytest.mark.long
+def test_a_part_of_the_cases_remains_in_the_full_tier() -> None:
+    full, smaller, long = collected("full"), collected("fast or full"), collected("long")
+    for test, pattern in IN_FULL.items():
+        assert any(case.partition("[")[0] == test for case in smaller), test
+        assert any(case.partition("[")[0] == test for case in long), test
+        cases = [case.removeprefix(f"{test}[").removesuffix("]") for case in full if case.partition("[")[0] == test]
+        assert all(re.fullmatch(pattern, case) for case in cases) and bool(cases) == bool(pattern), test
 
 
 def test_a_failure_prints_the_seed_that_repeats_it(folder: Path) -> None:
