@@ -12,7 +12,10 @@ from typing import NamedTuple
 from .format import HEADER_BYTES, Feature, Misc, RecordType, Settings
 from .process import Mapping
 
-__all__ = ["MappedFile", "Sideband"]
+__all__ = ["KERNEL_PID", "MappedFile", "Sideband"]
+
+KERNEL_PID = (1 << 32) - 1
+"""Process of the mappings of the kernel and its modules: -1."""
 
 _BITMAP = 72  # offset of the feature bitmap in the header
 _FEATURES = 256
@@ -54,8 +57,10 @@ class Sideband:
         Last names of threads.
     lost : int
         Records that the kernel could not write: mappings, names and samples of other events.
-    architecture, cpuid : str
-        Machine, as perf writes it. Empty if unknown.
+    build_ids : dict of str to bytes
+        Build IDs of files by their paths. Mappings can have them as well.
+    architecture, cpuid, release : str
+        Machine and version of its kernel, as perf writes them. Empty if unknown.
     command : list of str
         Recorded command. Empty if unknown.
     """
@@ -65,8 +70,10 @@ class Sideband:
     parents: dict[int, int] = field(default_factory=dict[int, int])
     names: dict[int, str] = field(default_factory=dict[int, str])
     lost: int = 0
+    build_ids: dict[str, bytes] = field(default_factory=dict[str, bytes])
     architecture: str = ""
     cpuid: str = ""
+    release: str = ""
     command: list[str] = field(default_factory=list[str])
     _pmu: int | None = None
     _attributes: list[bytes] = field(default_factory=list[bytes])
@@ -117,6 +124,8 @@ class Sideband:
             case RecordType.AUXTRACE_INFO if len(body) >= 16:
                 at = _PMU_TYPE_V2 if body[8] == _OF_V2 and len(body) > _PMU_TYPE_V2 + 8 else _PMU_TYPE_V1
                 self._pmu = int.from_bytes(body[at : at + 4], "little")
+            case RecordType.HEADER_BUILD_ID:
+                self._add_build_id(misc, body)
             case RecordType.HEADER_FEATURE if len(body) >= 8:
                 self._add_feature(int.from_bytes(body[:8], "little"), body[8:])
             case _:
@@ -152,12 +161,32 @@ class Sideband:
                 self.architecture = next(_strings(section), "")
             case Feature.CPUID:
                 self.cpuid = next(_strings(section), "")
+            case Feature.OSRELEASE:
+                self.release = next(_strings(section), "")
+            case Feature.BUILD_ID:
+                self._add_build_ids(section)
             case Feature.CMDLINE:
                 self.command = list(_strings(section[4:]))
             case Feature.EVENT_DESC if len(section) >= 8:
                 self._add_descriptions(section)
             case _:
                 pass
+
+    def _add_build_ids(self, section: bytes) -> None:
+        """Add the build IDs of a section, which has records without a type."""
+        at = 0
+        while at + 8 <= len(section):
+            _, misc, size = struct.unpack_from("<I2H", section, at)
+            if size < 8:
+                return
+            self._add_build_id(misc, section[at + 8 : at + size])
+            at += size
+
+    def _add_build_id(self, misc: int, body: bytes) -> None:
+        # Process, 20 bytes for the build ID, its size, three bytes of padding, path.
+        if len(body) > 28:
+            size = min(body[24], 20) if misc & Misc.BUILD_ID_SIZE else 20
+            self.build_ids[_text(body[28:])] = body[4 : 4 + size]
 
     def _add_descriptions(self, section: bytes) -> None:
         """Add the attributes of the event descriptions, each of which precedes a name and identifiers."""

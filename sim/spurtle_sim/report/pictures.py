@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from .columns import Array
 from .levels import LEVELS
 from .reading import KINDS, Profile
-from .tables import ReportTable
+from .tables import ReportTable, shortened
 
 __all__ = ["Picture", "pictures"]
 
@@ -174,4 +174,4 @@ def _relative_time(profile: Profile) -> Array | None:
 
 def _short(name: str) -> str:
     # A dollar sign begins a formula in matplotlib.
-    return (name if len(name) <= 28 else f"{name[:25]}...").replace("$", r"\$")
+    return shortened(name, 28).replace("$", r"\$")

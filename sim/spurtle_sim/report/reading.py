@@ -2,21 +2,25 @@
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from spurtle.arch import ADDRESS_BITS, Event
 from spurtle.support.errors import UserError
 
+from ..emulator.elf import read_headers
 from ..perf.format import ConfigBit, Settings
 from ..perf.reader import Contents, is_perf_data, read_perf_data
+from ..perf.sideband import MappedFile
 from ..records.operation_type import operation_type
 from .columns import ABSENT, Array, PacketSlot, RecordColumns, decode_columns
 from .exact import ExactCounts, read_exact
 from .levels import levels
 from .places import Place, Resolver
 
-__all__ = ["KINDS", "Profile", "read_profile"]
+__all__ = ["KINDS", "Names", "Profile", "read_profile"]
 
 KINDS = ("load", "store", "branch", "other")
 """Kinds of operations. The elements of `Profile.kind` are indices of this tuple."""
@@ -174,7 +178,25 @@ def _filter_terms(settings: Settings) -> list[str]:
     return terms
 
 
-def read_profile(path: str, data: bytes, midr: int | None) -> Profile:
+class Names(NamedTuple):
+    """Files with names that a profile does not name itself.
+
+    Members
+    -------
+    program : str or None
+        Path of the program that ran while raw buffers were written, at the addresses at which it was linked.
+    kallsyms : str or None
+        Path of a copy of /proc/kallsyms of the recorded machine.
+    """
+
+    program: str | None = None
+    kallsyms: str | None = None
+
+
+_NO_NAMES = Names()
+
+
+def read_profile(path: str, data: bytes, midr: int | None, names: Names = _NO_NAMES) -> Profile:
     """Read a perf.data file, or raw buffers.
 
     Parameters
@@ -185,19 +207,27 @@ def read_profile(path: str, data: bytes, midr: int | None) -> Profile:
         Content of the file.
     midr : int or None
         MIDR_EL1 of the core that wrote raw buffers. None for perf.data files.
+    names : Names
 
     Raises
     ------
     UserError
-        If the file cannot be used, or contains no complete record with a PC.
+        If a file cannot be used, or contains no complete record with a PC.
     """
     if is_perf_data(data):
+        if names.program is not None:
+            raise UserError(f"{path} is a perf.data file, which names its programs: it must be without --program")
         contents = read_perf_data(data)
         exact, problem = read_exact(path, data)
     elif midr is None:
         raise UserError(f"{path} is not a perf.data file; the contents of a Profiling Buffer need --config")
     else:
-        contents, exact, problem = Contents(), None, "raw buffers have no exact counts, symbols or settings"
+        contents, exact = Contents(), None
+        problem = "raw buffers have no exact counts or settings"
+        if names.program is None:
+            problem += ", and no names: --program FILE names the program that ran"
+        else:
+            contents.sideband.mappings += _mappings(names.program)
     columns = decode_columns([buffer.data for buffer in contents.buffers] if contents.buffers else [data])
     usable = columns.complete & columns.has(PacketSlot.PC) & columns.has(PacketSlot.EVENTS)
     if not usable.any():
@@ -205,7 +235,7 @@ def read_profile(path: str, data: bytes, midr: int | None) -> Profile:
     skipped = int(np.count_nonzero(~usable))
     if skipped:
         columns = RecordColumns(**{each.name: getattr(columns, each.name)[usable] for each in fields(columns)})
-    resolver = Resolver(contents.sideband)
+    resolver = Resolver(contents.sideband, names.kallsyms)
     process = _processes(contents, columns)
     places, place = _places(resolver, process, columns.pc & np.uint64((1 << ADDRESS_BITS) - 1))
     found = contents.sideband.cpuid
@@ -213,6 +243,15 @@ def read_profile(path: str, data: bytes, midr: int | None) -> Profile:
         path, columns, contents, skipped, midr or _number(found), places, place, exact, problem,
         [*resolver.problems.values()], resolver, process,
     )  # fmt: skip
+
+
+def _mappings(program: str) -> list[MappedFile]:
+    """Return the mappings of a program that is at the addresses at which it was linked."""
+    headers = read_headers(program)
+    if headers.relocatable:
+        raise UserError(f"{program} must be linked at fixed addresses (-no-pie), because raw buffers have no mappings")
+    found = headers.mappings(0, str(Path(program).resolve()))
+    return [MappedFile(0, mapping, headers.build_id) for mapping in found]
 
 
 def _number(cpuid: str) -> int:

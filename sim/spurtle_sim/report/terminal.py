@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator
 
 from .summary import ReportContents
-from .tables import ReportTable, Unit, cell
+from .tables import ReportTable, Unit, cell, shortened
 
 __all__ = ["COLUMNS", "highlights", "report_lines"]
 
@@ -21,7 +21,7 @@ def report_lines(contents: ReportContents, *, bold: bool = False) -> Iterator[st
     """Yield the lines of a report. `bold` makes titles bold, with escape sequences of terminals."""
 
     def title(text: str) -> str:
-        short = _shortened(text, COLUMNS)
+        short = shortened(text, COLUMNS)
         return f"{_BOLD}{short}{_PLAIN}" if bold else short
 
     yield title(contents.title)
@@ -59,10 +59,4 @@ def _table(table: ReportTable) -> Iterator[str]:
     remaining = COLUMNS - sum(widths.values()) - len(_GAP) * len(used)
     assert name.unit is Unit.TEXT
     for row in [heading, *rows]:
-        yield _GAP.join([*(row[n].rjust(widths[n]) for n in used), _shortened(row[-1], remaining)]).rstrip()
-
-
-def _shortened(text: str, width: int) -> str:
-    """Return the text without what does not fit, and without control characters."""
-    plain = "".join(char if char.isprintable() else "?" for char in text)
-    return plain if len(plain) <= width else f"{plain[: width - 3]}..."
+        yield _GAP.join([*(row[n].rjust(widths[n]) for n in used), shortened(row[-1], remaining)]).rstrip()
