@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .format import HEADER_BYTES, Feature, Misc, RecordType, Settings
 from .process import Mapping
 
-__all__ = ["KERNEL_PID", "MappedFile", "Sideband"]
+__all__ = ["KERNEL_PID", "MappedFile", "Sideband", "TimeConversion"]
 
 KERNEL_PID = (1 << 32) - 1
 """Process of the mappings of the kernel and its modules: -1."""
@@ -41,6 +41,27 @@ class MappedFile(NamedTuple):
     build_id: bytes
 
 
+class TimeConversion(NamedTuple):
+    """Conversion of timestamps to nanoseconds on perf's clock.
+
+    Members
+    -------
+    shift, multiplier, zero : int
+        The time is `zero + (timestamp * multiplier >> shift)`.
+    cycles, mask : int
+        A timestamp has only the bits of `mask`, and is after `cycles`.
+    short : bool
+        Whether `cycles` and `mask` are valid.
+    """
+
+    shift: int
+    multiplier: int
+    zero: int
+    cycles: int
+    mask: int
+    short: bool
+
+
 @dataclass
 class Sideband:
     """Processes, mappings, losses, machine and event of a recording.
@@ -63,6 +84,8 @@ class Sideband:
         Machine and version of its kernel, as perf writes them. Empty if unknown.
     command : list of str
         Recorded command. Empty if unknown.
+    time : TimeConversion or None
+        None if the file does not contain it.
     """
 
     mappings: list[MappedFile] = field(default_factory=list[MappedFile])
@@ -75,6 +98,7 @@ class Sideband:
     cpuid: str = ""
     release: str = ""
     command: list[str] = field(default_factory=list[str])
+    time: TimeConversion | None = None
     _pmu: int | None = None
     _attributes: list[bytes] = field(default_factory=list[bytes])
 
@@ -124,6 +148,10 @@ class Sideband:
             case RecordType.AUXTRACE_INFO if len(body) >= 16:
                 at = _PMU_TYPE_V2 if body[8] == _OF_V2 and len(body) > _PMU_TYPE_V2 + 8 else _PMU_TYPE_V1
                 self._pmu = int.from_bytes(body[at : at + 4], "little")
+            case RecordType.TIME_CONV if len(body) >= 24:
+                shift, multiplier, zero, cycles, mask = struct.unpack("<5Q", body[:40].ljust(40, b"\0"))
+                # A shift of 64 bits or more is that of a corrupt file.
+                self.time = TimeConversion(shift & 63, multiplier, zero, cycles, mask, bool(body[41:42].strip(b"\0")))
             case RecordType.HEADER_BUILD_ID:
                 self._add_build_id(misc, body)
             case RecordType.HEADER_FEATURE if len(body) >= 8:

@@ -19,6 +19,7 @@ from .symbols import ProgramFile
 
 __all__ = ["Resolver"]
 
+_ANONYMOUS = "[anonymous memory]"
 _UNKNOWN = "[unknown]"
 _MASK = (1 << ADDRESS_BITS) - 1
 _WORD = (1 << 64) - 1
@@ -155,7 +156,9 @@ class Resolver:
 
 def _region(mapped: MappedFile) -> str:
     path = mapped.mapping.path
-    return f"[{Path(path).name}]" if _is_file(path) else path
+    if _is_file(path):
+        return f"[{Path(path).name}]"
+    return _ANONYMOUS if path.startswith("//") else path
 
 
 def _is_file(path: str) -> bool:

@@ -1,8 +1,9 @@
 """Report as text of at most 100 columns. On a terminal, titles are bold."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from .findings import Finding
 from .summary import ReportContents
 from .tables import ReportTable, Unit, cell, shortened
 
@@ -39,14 +40,14 @@ def report_lines(contents: ReportContents, *, bold: bool = False) -> Iterator[st
 
 def highlights(contents: ReportContents) -> list[str]:
     """Return the most important lines of a report: a line for each finding, then the most expensive lines."""
-    found = [textwrap.shorten(f"* {sentence}", COLUMNS, placeholder=" ...") for sentence in contents.findings]
+    found = [textwrap.shorten(f"* {finding}", COLUMNS, placeholder=" ...") for finding in contents.findings]
     found = found[: _HIGHLIGHTS - _FEWEST_ROWS - 1]
     return [*found, *list(_table(contents.table("lines")))[: _HIGHLIGHTS - len(found)]]
 
 
-def _findings(sentences: list[str]) -> Iterator[str]:
-    for sentence in sentences:
-        yield from textwrap.wrap(sentence, COLUMNS, initial_indent="* ", subsequent_indent="  ")
+def _findings(found: Sequence[Finding]) -> Iterator[str]:
+    for finding in found:
+        yield from textwrap.wrap(str(finding), COLUMNS, initial_indent="* ", subsequent_indent="  ")
 
 
 def _table(table: ReportTable) -> Iterator[str]:
