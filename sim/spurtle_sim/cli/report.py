@@ -82,8 +82,12 @@ def _content(kind: str, profiles: list[Profile]) -> bytes:
 def _profile(name: str, config: str | None, names: Names) -> Profile:
     if name == STANDARD_INPUT:
         raise UserError("report reads a file, not standard input, because the exact counts are next to it")
+    # The content has no name here, so that the reader can release it.
+    return read_profile(name, _read(name), None if config is None else midr(config), names)
+
+
+def _read(name: str) -> bytes:
     try:
-        data = Path(name).read_bytes()
+        return Path(name).read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {name}: {error.strerror}") from error
-    return read_profile(name, data, None if config is None else midr(config), names)

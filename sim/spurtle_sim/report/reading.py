@@ -12,8 +12,8 @@ from spurtle.support.errors import UserError
 
 from ..emulator.elf import read_headers
 from ..perf.format import ConfigBit, Settings
-from ..perf.reader import Contents, is_perf_data, read_perf_data
-from ..perf.sideband import MappedFile
+from ..perf.reader import AuxBuffer, Contents, is_perf_data, read_perf_data
+from ..perf.sideband import MappedFile, Sideband
 from ..records.operation_type import operation_type
 from .columns import ABSENT, Array, PacketSlot, RecordColumns, decode_columns
 from .exact import ExactCounts, read_exact
@@ -47,7 +47,7 @@ class Profile:
     columns : RecordColumns
         Complete records with a PC, in order of time for each buffer.
     contents : Contents
-        What else the file contains. Of raw buffers, only their number.
+        What else the file contains. The data of the buffers is empty.
     skipped : int
         Records that are incomplete or have no PC.
     midr : int
@@ -222,13 +222,13 @@ def read_profile(path: str, data: bytes, midr: int | None, names: Names = _NO_NA
     elif midr is None:
         raise UserError(f"{path} is not a perf.data file; the contents of a Profiling Buffer need --config")
     else:
-        contents, exact = Contents(), None
-        problem = "raw buffers have no exact counts or settings"
+        contents = _raw_contents(data, names.program)
+        exact, problem = None, "raw buffers have no exact counts or settings"
         if names.program is None:
             problem += ", and no names: --program FILE names the program that ran"
-        else:
-            contents.sideband.mappings += _mappings(names.program)
-    columns = decode_columns([buffer.data for buffer in contents.buffers] if contents.buffers else [data])
+    del data  # not in memory together with the columns, if the caller does not keep it
+    columns = decode_columns([buffer.data for buffer in contents.buffers])
+    contents.buffers = [buffer._replace(data=b"") for buffer in contents.buffers]
     usable = columns.complete & columns.has(PacketSlot.PC) & columns.has(PacketSlot.EVENTS)
     if not usable.any():
         raise UserError(f"{path} must contain complete records of Arm SPE with a PC, and it contains none")
@@ -243,6 +243,12 @@ def read_profile(path: str, data: bytes, midr: int | None, names: Names = _NO_NA
         path, columns, contents, skipped, midr or _number(found), places, place, exact, problem,
         [*resolver.problems.values()], resolver, process,
     )  # fmt: skip
+
+
+def _raw_contents(data: bytes, program: str | None) -> Contents:
+    """Return raw buffers as the contents of a file, with the mappings of the program that ran."""
+    sideband = Sideband() if program is None else Sideband(mappings=_mappings(program))
+    return Contents(buffers=[AuxBuffer(0, None, None, data)], sideband=sideband)
 
 
 def _mappings(program: str) -> list[MappedFile]:
@@ -277,7 +283,7 @@ def _processes(contents: Contents, columns: RecordColumns) -> Array:
         owners = [
             _NO_PROCESS if each.tid is None else contents.sideband.process_of(each.tid) for each in contents.buffers
         ]
-        process = np.where(without, np.array(owners or [_NO_PROCESS])[columns.buffer], process)
+        process = np.where(without, np.array(owners)[columns.buffer], process)
     return process
 
 
