@@ -119,8 +119,9 @@ class Sideband:
 
     def add_attribute(self, attribute: bytes) -> None:
         """Add an attribute of an event."""
-        if len(attribute) >= _ATTRIBUTE.size:
-            self._attributes.append(attribute[: int.from_bytes(attribute[4:8], "little") or None])
+        own = attribute[: int.from_bytes(attribute[4:8], "little") or None]
+        if len(own) >= _ATTRIBUTE.size:
+            self._attributes.append(own)
 
     def add_record(self, kind: int, misc: int, body: bytes) -> None:
         """Add a record of the data section, without its header. Other records are ignored."""
