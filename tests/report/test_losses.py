@@ -59,6 +59,9 @@ def test_the_time_around_each_loss_is_counted() -> None:
 def test_samples_are_in_order_of_time_only_within_a_buffer() -> None:
     found = profile(aux(400, [300, 310], cpu=1), aux(401, [10, 90], FULL, cpu=1), aux(600, [500], cpu=1))
     assert lost_time(found) == LostTime(losses=1, lost=500 - 310, total=490)
+    # The buffer became full with the sample at 100.
+    found = profile(aux(100, [10, 100], FULL), aux(400, [300]))
+    assert lost_time(found) == LostTime(losses=1, lost=300 - 100, total=290)
 
 
 def test_costs_that_are_unknown() -> None:
