@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 
 from spurtle_sim.cli import main
 from spurtle_sim.emulator.elf import read_headers
+from spurtle_sim.perf.format import Misc, RecordType
 from spurtle_sim.perf.reader import read_perf_data
+from spurtle_sim.report.kernel import KernelNames
 from spurtle_sim.report.reading import Names, Profile, read_profile
 from tests.support.kernel_recording import KALLSYMS, LINKED, MODULE, MOVED, kernel_recording
 from tests.support.perf_versions import require_perf
@@ -72,6 +75,16 @@ def test_kallsyms_in_the_cache_of_perf(home: Path) -> None:
     assert names(read(data)) == EXPECTED
     assert read_perf_data(data).sideband.build_ids["[kernel.kallsyms]_text"] == BUILD_ID
     assert NO_NAMES in read(kernel_recording(ADDRESSES, build_id=BUILD_ID[::-1])).notes
+
+
+def test_the_build_id_of_the_kernel_in_a_record(home: Path) -> None:
+    """As perf writes it: the name of the kernel is shorter than that of its mapping."""
+    (cache(home, BUILD_ID) / "kallsyms").write_text(KALLSYMS)
+    sideband = read_perf_data(kernel_recording(FUNCTIONS)).sideband
+    body = struct.pack("<i20sB3x", -1, BUILD_ID, len(BUILD_ID)) + b"[kernel.kallsyms]\0"
+    sideband.add_record(RecordType.HEADER_BUILD_ID, Misc.BUILD_ID_SIZE, body)
+    addresses = [address & (1 << 56) - 1 for address in FUNCTIONS]
+    assert [place.line for place in KernelNames(sideband, None).places(addresses).values()] == EXPECTED[:2]
 
 
 def test_without_names() -> None:
