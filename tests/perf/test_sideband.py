@@ -20,6 +20,8 @@ HEAP = Mapping(0x50_0000, 0x1000, 0, 3, "[heap]")
 PROCESS = Process(Path("/nowhere/program"), ["program", "x"], PID, (CODE,), b"\7" * 20)
 SETTINGS = Settings(period=1024, config=1 << 16, config2=20, config3=4, config4=8)
 SAMPLE = 9
+SPE_HEAD, SPE_HEAD_OF_DESCRIPTION = (struct.pack("<2I", 1000, size) for size in (128, 144))
+"""Type and size at the beginning of the attribute of the SPE event."""
 
 
 def recording() -> bytes:
@@ -91,6 +93,16 @@ def test_losses_and_samples_of_other_pmus(perf: Perf, tmp_path: Path) -> None:
     assert len([line for line in shown if "instructions" in line]) == 4
     assert len([line for line in shown if "dummy" in line and "LOST" not in line]) == 1
     assert [(buffer.cpu, len(buffer.data)) for buffer in contents.buffers] == [(0, 3 * 64), (1, 64)]
+
+
+def test_attributes_that_are_too_short_are_ignored() -> None:
+    """The first version of the attribute has 64 bytes, which do not contain the filters."""
+    data = recording()
+    attributes = [at for at in range(len(data) - 8) if data[at : at + 8] in (SPE_HEAD, SPE_HEAD_OF_DESCRIPTION)]
+    assert len(attributes) == 2
+    for at in attributes:
+        data = data[: at + 4] + struct.pack("<I", 64) + data[at + 8 :]
+    assert read_perf_data(data).sideband.settings is None
 
 
 def test_a_file_of_another_architecture() -> None:

@@ -3,15 +3,24 @@
 import json
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from spurtle_sim.cli import main
+from spurtle_sim.perf.events import Aux, process_events
+from spurtle_sim.perf.format import ConfigBit, Settings
+from spurtle_sim.perf.process import Mapping, Process
+from spurtle_sim.perf.writer import Recording, content
+from spurtle_sim.report.findings import Finding, findings
 from spurtle_sim.report.reading import Profile, read_profile
 from spurtle_sim.report.summary import build_report
 from tests.support.cross_compiler import needs_compiler
 from tests.support.paths import ROOT
+from tests.support.perf_records import PID, REFILL, load
+from tests.support.seeds import SEED
 
 PLANTED = ROOT / "examples" / "planted"
 EXECUTABLE = PLANTED / "planted.elf"
@@ -28,7 +37,7 @@ def read(path: Path) -> Profile:
 
 
 def test_the_three_problems_are_found_with_their_lines(profiled: Path) -> None:
-    found = build_report(read(profiled)).findings
+    found = [str(finding) for finding in build_report(read(profiled)).findings]
     structure, stride, branch = (
         f"total_mass planted.c:{line_with('.mass;')}: 100 % of its loads miss",
         f"first_column planted.c:{line_with('volatile unsigned char')}: 100 % of its loads miss",
@@ -73,13 +82,13 @@ def test_exact_counts_of_another_profile_are_not_used(profiled: Path, tmp_path: 
     assert f"{file}.exact.json is absent: no exact shares." in absent.recording
     assert all(row["exact"] is None for row in absent.table("lines").objects())
     exact = json.loads(Path(f"{profiled}.exact.json").read_text())
-    for content, reason in (
+    for counts, reason in (
         (json.dumps({**exact, "sha256": "0" * 64}), "belongs to another profile (other hash)"),
         (json.dumps({**exact, "format": 2}), "has format 2, not 1"),
         ("{", "is not a file of exact counts"),
         ("[]", "is not a file of exact counts"),
     ):
-        Path(f"{file}.exact.json").write_text(content)
+        Path(f"{file}.exact.json").write_text(counts)
         assert f"{file}.exact.json {reason}: no exact shares." in build_report(read(file)).recording
 
 
@@ -91,6 +100,36 @@ def test_exact_counts_are_not_shown_with_a_filter(profiled: Path, tmp_path: Path
     recording = build_report(read(file)).recording
     assert "filter load_filter=1,min_latency=10" in recording[0]
     assert "The exact counts are of all operations, and the samples are filtered: no exact shares." in recording
+
+
+def misses(addresses: Sequence[int], *, jitter: bool = True) -> list[Finding]:
+    """Return the findings of loads at these addresses, which all miss."""
+    code = Mapping(0x40_0000, 0x2000, 0, 5, "/nowhere/program")
+    heap = Mapping(0x1000_0000, 0x1000_0000, 0, 3, "[heap]")
+    process = Process(Path(code.path), ["program"], PID, (code, heap))
+    loads = [
+        load(code.start, heap.start + at, 0x8000_0000, 40, n + 1, 0, events=REFILL) for n, at in enumerate(addresses)
+    ]
+    events = process_events(process, [Aux(time=100, pid=PID, tid=PID, data=b"".join(loads))])
+    settings = Settings(config=jitter << ConfigBit.JITTER)
+    file = content(Recording(argv=["program"], events=events, settings=settings))
+    return findings(read_profile("file", file, None))
+
+
+def test_kinds_of_misses() -> None:
+    random = Random(SEED)
+    columns = [random.randrange(512) * 4096 + 8 * (n // 3) for n in range(200)]  # three samples for each column
+    structures = [random.randrange(20_000) * 192 + random.choice((0, 48)) for _ in range(200)]
+    anywhere = [random.randrange(1 << 20) * 8 for _ in range(200)]
+    steps = [random.randrange(768, 1024) * 16 for _ in range(200)]
+    in_order = [sum(steps[:n]) // 8 * 8 for n in range(200)]
+    kinds = [misses(each)[0].kind for each in (columns, structures, anywhere, in_order)]
+    assert kinds == ["Large stride", "Wasted cache lines", "Cache misses", "Cache misses"]
+    assert "are about a multiple of 4,096 bytes apart" in misses(columns)[0].text
+    assert "2 of the 8 words of each cache line of [heap]" in misses(structures)[0].text
+    assert misses(columns)[0].cost == "100 % of the cycles of all latencies"
+    # Without jitter, a loop over consecutive addresses has this distance by chance.
+    assert misses([4100 * n for n in range(200)], jitter=False)[0].kind == "Cache misses"
 
 
 @needs_compiler

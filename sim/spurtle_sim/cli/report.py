@@ -11,7 +11,7 @@ from ..profile.outputs import midr
 from ..report import formats
 from ..report.compare import build_comparison
 from ..report.pprof import pprof
-from ..report.reading import Profile, read_profile
+from ..report.reading import Names, Profile, read_profile
 from ..report.summary import ReportContents, build_report
 from ..report.terminal import report_lines
 from .report_options import SUFFIXES
@@ -31,7 +31,8 @@ def run_report(options: argparse.Namespace) -> int:
         check_files([options.output], files)
     if options.other is not None and kind not in _OF_COMPARISONS:
         raise UserError("a comparison of two profiles must be printed, or written as .html or .json")
-    profiles = [_profile(name, options.config) for name in files]
+    names = Names(options.program, options.kallsyms)
+    profiles = [_profile(name, options.config, names) for name in files]
     if not kind:
         for line in report_lines(_contents(profiles, brief=True), bold=sys.stdout.isatty()):
             print(line)
@@ -78,11 +79,15 @@ def _content(kind: str, profiles: list[Profile]) -> bytes:
             return pprof(profiles[0])
 
 
-def _profile(name: str, config: str | None) -> Profile:
+def _profile(name: str, config: str | None, names: Names) -> Profile:
     if name == STANDARD_INPUT:
         raise UserError("report reads a file, not standard input, because the exact counts are next to it")
+    # The content has no name here, so that the reader can release it.
+    return read_profile(name, _read(name), None if config is None else midr(config), names)
+
+
+def _read(name: str) -> bytes:
     try:
-        data = Path(name).read_bytes()
+        return Path(name).read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {name}: {error.strerror}") from error
-    return read_profile(name, data, None if config is None else midr(config))

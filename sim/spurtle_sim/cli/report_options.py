@@ -25,6 +25,14 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", choices=CONFIGS, help="configuration that wrote the contents of a Profiling Buffer; only for them"
     )
+    parser.add_argument(
+        "--program",
+        metavar="FILE",
+        help="program that ran while the contents of a Profiling Buffer were written; it names their addresses",
+    )
+    parser.add_argument(
+        "--kallsyms", metavar="FILE", help="copy of /proc/kallsyms of the recorded machine, with names of the kernel"
+    )
     outputs = parser.add_mutually_exclusive_group()
     outputs.add_argument("--json", action="store_true", help="print a JSON object, with all rows of the tables")
     outputs.add_argument("--csv", action="store_true", help="print the table of lines as comma-separated values")

@@ -12,7 +12,16 @@ from spurtle.support.errors import UserError
 
 from ..perf.process import PAGE_BYTES, Mapping
 
-__all__ = ["ELFHeader", "Headers", "ProgramHeader", "page_start", "protection_bits", "read_headers", "segment_mapping"]
+__all__ = [
+    "ELFHeader",
+    "Headers",
+    "ProgramHeader",
+    "build_id_of",
+    "page_start",
+    "protection_bits",
+    "read_headers",
+    "segment_mapping",
+]
 
 _HEADER = struct.Struct("<16s2HI3QI3H")
 _PROGRAM_HEADER = struct.Struct("<2I6Q")
@@ -91,17 +100,24 @@ class Headers(NamedTuple):
         """Build ID in the notes, by which perf identifies the file. Empty if there is none."""
         for header in self.program:
             notes = self.content[header.offset :][: header.filesz] if header.type == _PT_NOTE else b""
-            while len(notes) >= 12:
-                name_bytes, size, kind = struct.unpack_from("<3I", notes)
-                start = 12 + -(-name_bytes // 4) * 4
-                if kind == _NT_GNU_BUILD_ID and notes[12 : 12 + name_bytes] == b"GNU\0":
-                    return notes[start : start + size][:_BUILD_ID_BYTES]
-                notes = notes[start + -(-size // 4) * 4 :]
+            if found := build_id_of(notes):
+                return found
         return b""
 
     def mappings(self, base: int, path: str) -> list[Mapping]:
         """Return the mappings of the segments, if the file `path` is loaded at `base`."""
         return [segment_mapping(each, base, path) for each in self.loaded]
+
+
+def build_id_of(notes: bytes) -> bytes:
+    """Return the build ID in the content of a note section or segment. Empty if it has none."""
+    while len(notes) >= 12:
+        name_bytes, size, kind = struct.unpack_from("<3I", notes)
+        start = 12 + -(-name_bytes // 4) * 4
+        if kind == _NT_GNU_BUILD_ID and notes[12 : 12 + name_bytes] == b"GNU\0":
+            return notes[start : start + size][:_BUILD_ID_BYTES]
+        notes = notes[start + -(-size // 4) * 4 :]
+    return b""
 
 
 def read_headers(path: str | Path) -> Headers:

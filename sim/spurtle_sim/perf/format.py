@@ -42,6 +42,7 @@ class RecordType(IntEnum):
     ITRACE_START = 12
     LOST_SAMPLES = 13
     ATTR = 64
+    HEADER_BUILD_ID = 67
     AUXTRACE_INFO = 70
     AUXTRACE = 71
     TIME_CONV = 79

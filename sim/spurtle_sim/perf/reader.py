@@ -44,13 +44,15 @@ class AuxRecord(NamedTuple):
 
     Members
     -------
-    cpu : int or None
-        None if the file does not contain it.
+    cpu, tid, time : int or None
+        CPU, thread, and nanoseconds on perf's clock. None if the file does not contain them.
     size : int
     flags : AuxFlag
     """
 
     cpu: int | None
+    tid: int | None
+    time: int | None
     size: int
     flags: AuxFlag
 
@@ -80,6 +82,8 @@ class Contents:
 class _Trailer(NamedTuple):
     """Members that are present at the end of each record of the kernel (`sample_id_all`)."""
 
+    thread: bool
+    time: bool
     cpu: bool
     identifier: bool
 
@@ -127,7 +131,7 @@ def read_perf_data(data: bytes) -> Contents:
             case RecordType.AUX if len(body) >= 24:
                 # Other bits of the flags are the PMU's format of the data.
                 _, aux_size, flags = struct.unpack_from("<3Q", body)
-                contents.aux.append(AuxRecord(_cpu(trailers, body), aux_size, AuxFlag(flags & 0xF)))
+                contents.aux.append(AuxRecord(*_source(trailers, body), aux_size, AuxFlag(flags & 0xF)))
             case RecordType.COMPRESSED | RecordType.COMPRESSED2 if not contents.problems:
                 contents.problems.append("compressed records of the kernel were not read: lost data is unknown")
             case _:
@@ -180,19 +184,26 @@ def _add_trailer(trailers: dict[int, _Trailer], attribute: bytes, identifiers: l
         return
     fields, flags = _number(attribute, 24), _number(attribute, 40)
     if flags & Attribute.SAMPLE_ID_ALL:
-        trailer = _Trailer(bool(fields & SampleField.CPU), bool(fields & SampleField.IDENTIFIER))
+        members = (SampleField.TID, SampleField.TIME, SampleField.CPU, SampleField.IDENTIFIER)
+        trailer = _Trailer(*(bool(fields & each) for each in members))
         trailers.update(dict.fromkeys(identifiers, trailer))
 
 
-def _cpu(trailers: dict[int, _Trailer], body: bytes) -> int | None:
-    """Return the CPU in the trailer of a record."""
+def _source(trailers: dict[int, _Trailer], body: bytes) -> tuple[int | None, int | None, int | None]:
+    """Return CPU, thread and time in the trailer of an AUX record."""
     first = next(iter(trailers.values()), None)
     trailer = trailers.get(_number(body, len(body) - 8), first) if first and first.identifier else first
-    if trailer is None or not trailer.cpu:
-        return None
-    # The trailer follows the 24 bytes of offset, size and flags.
-    at = len(body) - (16 if trailer.identifier else 8)
-    return _word(body, at) if at >= 24 else None
+    if trailer is None:
+        return None, None, None
+    # The trailer follows the 24 bytes of offset, size and flags. Its first member is process and thread. Its last
+    # ones are CPU and identifier.
+    last = len(body) - (16 if trailer.identifier else 8)
+    at = 32 if trailer.thread else 24
+    return (
+        _word(body, last) if trailer.cpu and last >= 24 else None,
+        _word(body, 28) if trailer.thread and len(body) >= 32 else None,
+        _number(body, at) if trailer.time and len(body) >= at + 8 else None,
+    )
 
 
 def _records(data: bytes, start: int, end: int, contents: Contents) -> Iterator[tuple[int, int, int, int]]:

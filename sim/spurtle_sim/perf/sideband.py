@@ -12,7 +12,10 @@ from typing import NamedTuple
 from .format import HEADER_BYTES, Feature, Misc, RecordType, Settings
 from .process import Mapping
 
-__all__ = ["MappedFile", "Sideband"]
+__all__ = ["KERNEL_PID", "MappedFile", "Sideband", "TimeConversion"]
+
+KERNEL_PID = (1 << 32) - 1
+"""Process of the mappings of the kernel and its modules: -1."""
 
 _BITMAP = 72  # offset of the feature bitmap in the header
 _FEATURES = 256
@@ -38,6 +41,27 @@ class MappedFile(NamedTuple):
     build_id: bytes
 
 
+class TimeConversion(NamedTuple):
+    """Conversion of timestamps to nanoseconds on perf's clock.
+
+    Members
+    -------
+    shift, multiplier, zero : int
+        The time is `zero + (timestamp * multiplier >> shift)`.
+    cycles, mask : int
+        A timestamp has only the bits of `mask`, and is after `cycles`.
+    short : bool
+        Whether `cycles` and `mask` are valid.
+    """
+
+    shift: int
+    multiplier: int
+    zero: int
+    cycles: int
+    mask: int
+    short: bool
+
+
 @dataclass
 class Sideband:
     """Processes, mappings, losses, machine and event of a recording.
@@ -54,10 +78,14 @@ class Sideband:
         Last names of threads.
     lost : int
         Records that the kernel could not write: mappings, names and samples of other events.
-    architecture, cpuid : str
-        Machine, as perf writes it. Empty if unknown.
+    build_ids : dict of str to bytes
+        Build IDs of files by their paths. Mappings can have them as well.
+    architecture, cpuid, release : str
+        Machine and version of its kernel, as perf writes them. Empty if unknown.
     command : list of str
         Recorded command. Empty if unknown.
+    time : TimeConversion or None
+        None if the file does not contain it.
     """
 
     mappings: list[MappedFile] = field(default_factory=list[MappedFile])
@@ -65,9 +93,12 @@ class Sideband:
     parents: dict[int, int] = field(default_factory=dict[int, int])
     names: dict[int, str] = field(default_factory=dict[int, str])
     lost: int = 0
+    build_ids: dict[str, bytes] = field(default_factory=dict[str, bytes])
     architecture: str = ""
     cpuid: str = ""
+    release: str = ""
     command: list[str] = field(default_factory=list[str])
+    time: TimeConversion | None = None
     _pmu: int | None = None
     _attributes: list[bytes] = field(default_factory=list[bytes])
 
@@ -88,8 +119,9 @@ class Sideband:
 
     def add_attribute(self, attribute: bytes) -> None:
         """Add an attribute of an event."""
-        if len(attribute) >= _ATTRIBUTE.size:
-            self._attributes.append(attribute[: int.from_bytes(attribute[4:8], "little") or None])
+        own = attribute[: int.from_bytes(attribute[4:8], "little") or None]
+        if len(own) >= _ATTRIBUTE.size:
+            self._attributes.append(own)
 
     def add_record(self, kind: int, misc: int, body: bytes) -> None:
         """Add a record of the data section, without its header. Other records are ignored."""
@@ -117,6 +149,12 @@ class Sideband:
             case RecordType.AUXTRACE_INFO if len(body) >= 16:
                 at = _PMU_TYPE_V2 if body[8] == _OF_V2 and len(body) > _PMU_TYPE_V2 + 8 else _PMU_TYPE_V1
                 self._pmu = int.from_bytes(body[at : at + 4], "little")
+            case RecordType.TIME_CONV if len(body) >= 24:
+                shift, multiplier, zero, cycles, mask = struct.unpack("<5Q", body[:40].ljust(40, b"\0"))
+                # A shift of 64 bits or more is that of a corrupt file.
+                self.time = TimeConversion(shift & 63, multiplier, zero, cycles, mask, bool(body[41:42].strip(b"\0")))
+            case RecordType.HEADER_BUILD_ID:
+                self._add_build_id(misc, body)
             case RecordType.HEADER_FEATURE if len(body) >= 8:
                 self._add_feature(int.from_bytes(body[:8], "little"), body[8:])
             case _:
@@ -152,12 +190,32 @@ class Sideband:
                 self.architecture = next(_strings(section), "")
             case Feature.CPUID:
                 self.cpuid = next(_strings(section), "")
+            case Feature.OSRELEASE:
+                self.release = next(_strings(section), "")
+            case Feature.BUILD_ID:
+                self._add_build_ids(section)
             case Feature.CMDLINE:
                 self.command = list(_strings(section[4:]))
             case Feature.EVENT_DESC if len(section) >= 8:
                 self._add_descriptions(section)
             case _:
                 pass
+
+    def _add_build_ids(self, section: bytes) -> None:
+        """Add the build IDs of a section, which has records without a type."""
+        at = 0
+        while at + 8 <= len(section):
+            _, misc, size = struct.unpack_from("<I2H", section, at)
+            if size < 8:
+                return
+            self._add_build_id(misc, section[at + 8 : at + size])
+            at += size
+
+    def _add_build_id(self, misc: int, body: bytes) -> None:
+        # Process, 20 bytes for the build ID, its size, three bytes of padding, path.
+        if len(body) > 28:
+            size = min(body[24], 20) if misc & Misc.BUILD_ID_SIZE else 20
+            self.build_ids[_text(body[28:])] = body[4 : 4 + size]
 
     def _add_descriptions(self, section: bytes) -> None:
         """Add the attributes of the event descriptions, each of which precedes a name and identifiers."""

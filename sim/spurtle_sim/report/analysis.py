@@ -46,6 +46,8 @@ _LATENCIES = (
     TableColumn("translation", "translation", Unit.CYCLES, "translation latency of accesses"),
 )
 
+_PERCENTILES = "Of the samples, 50 % have at most the latency p50, 90 % at most p90, and 99 % at most p99."
+
 
 def functions(profile: Profile, limit: int | None = 12) -> ReportTable:
     """Return the functions with the most samples."""
@@ -97,7 +99,8 @@ def latencies(profile: Profile, counted: ReportTable) -> ReportTable:
     number = {name: position for position, name in enumerate(names)}
     rows = [(*_split(profile, np.flatnonzero(index == number[row[-1]])), row[-1]) for row in counted.rows]
     title = f"Latencies of these {counted.key} in cycles: p50/p90/p99"
-    return ReportTable(f"{counted.key}_latencies", title, (*_LATENCIES, counted.columns[-1]), [*rows])
+    note = "" if counted.key == "lines" else _PERCENTILES
+    return ReportTable(f"{counted.key}_latencies", title, (*_LATENCIES, counted.columns[-1]), [*rows], note)
 
 
 def _split(profile: Profile, chosen: Array) -> tuple[Any, Any, Any]:

@@ -145,9 +145,10 @@ def decode_columns(buffers: Sequence[bytes]) -> RecordColumns:
         if size >= _BATCH or number == len(buffers) - 1:
             parts.append(_decode(buffers[first : number + 1], first))
             first, size = number + 1, 0
-    parts = parts or [_decode([], 0)]
+    columns = [vars(part) for part in parts or [_decode([], 0)]]
+    # Each column of the parts is released when it has been joined.
     return RecordColumns(
-        **{each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(RecordColumns)}
+        **{each.name: np.concatenate([part.pop(each.name) for part in columns]) for each in fields(RecordColumns)}
     )
 
 

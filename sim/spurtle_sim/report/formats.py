@@ -26,7 +26,7 @@ def report_json(contents: ReportContents) -> bytes:
         "format": FORMAT,
         "title": contents.title,
         "recording": contents.recording,
-        "findings": contents.findings,
+        "findings": [finding.object() for finding in contents.findings],
         **tables,
     }
     return (json.dumps(content, indent=1) + "\n").encode()

@@ -1,24 +1,19 @@
 """Report as one HTML file. It needs no script and no network, and can be read on a phone, on paper and aloud."""
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
-from pathlib import Path
-
-import numpy as np
-
-from spurtle.arch import Event
 
 from .analysis import functions
-from .pictures import pictures
+from .annotated import AnnotatedFile, annotated_files, annotation
+from .findings import Finding
+from .pictures import Picture, pictures
 from .reading import Profile
 from .summary import ReportContents
-from .tables import ReportTable, Unit, cell
+from .tables import ReportTable, TableColumn, cell
 
 __all__ = ["report_page"]
 
-_CONTEXT = 4  # lines of source that are shown before and after a line with samples
-_FILES = 5  # most source files that are shown
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """Content Security Policy: a browser refuses any request of the page."""
 
@@ -27,18 +22,33 @@ _STYLE = """
 body { font: 16px/1.5 sans-serif; max-width: 62rem; margin: 0 auto; padding: 0 1rem 3rem; }
 h1 { font-size: 1.4rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin-top: 2rem; }
+a { color: LinkText; }
 .scroll { overflow-x: auto; }
+ol.findings > li { margin-bottom: 0.8rem; }
+ol.findings p { margin: 0; }
+pre { margin: 0.2rem 0; padding: 0.2rem 0.5rem; white-space: pre-wrap; overflow-wrap: anywhere; background: #8882; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; }
 th, td { padding: 0.15rem 0.6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #8884; }
-th:last-child, td:last-child { text-align: left; }
-td.source { font-family: monospace; white-space: pre; }
+th:first-child { text-align: left; position: sticky; left: 0; background: Canvas; }
+th a { color: inherit; text-decoration-style: dotted; }
+tbody th { font-weight: normal; }
+table.source th, table.source td { text-align: right; position: static; border: 0; background: none; min-width: 0; }
+table.source th:last-child, table.source td:last-child { text-align: left; font-family: monospace; white-space: pre; }
 tr.hot { background: #e69f0033; }
 figure { margin: 1rem 0; }
 img { max-width: 100%; height: auto; background: #fff; }
-@media print { body { max-width: none; font-size: 10pt; } h2, figure, tr { break-inside: avoid; }
-  .scroll { overflow: visible; } }
+dt { font-weight: bold; }
+@media (max-width: 40rem) {
+  th, td { padding: 0.15rem 0.3rem; }
+  tbody th:first-child { min-width: 8rem; overflow-wrap: anywhere; white-space: normal; }
+  img { min-width: 34rem; }
+}
+@media print { body { max-width: none; font-size: 10pt; } h2, figure, tr, li { break-inside: avoid; }
+  h2 { break-after: avoid; } .scroll { overflow: visible; } nav { display: none; } th:first-child { position: static; }
+  td, tbody th:first-child, table.source td:last-child { white-space: pre-wrap; overflow-wrap: anywhere; }
+}
 """
+# On a phone, tables and pictures are wider than the screen, and can be moved. The names of a table stay at the left.
 
 
 def report_page(contents: ReportContents, profile: Profile | None) -> bytes:
@@ -47,102 +57,109 @@ def report_page(contents: ReportContents, profile: Profile | None) -> bytes:
 
 
 def _page(profile: Profile | None, contents: ReportContents) -> Iterator[str]:
+    sources = annotated_files(profile) if profile else []
+    drawn = pictures(profile, functions(profile)) if profile else []
     yield '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
     yield '<link rel="icon" href="data:,">'  # browsers would request one
     yield f"<title>{escape(contents.title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>"
-    yield f"<h1>{escape(contents.title)}</h1>"
-    yield from (f"<p>{escape(sentence)}</p>" for sentence in contents.recording)
-    if contents.findings:
-        yield '<h2 id="findings">Findings</h2>\n<ol>'
-        yield from (f"<li>{escape(sentence)}</li>" for sentence in contents.findings)
-        yield "</ol>"
-    for picture in pictures(profile, functions(profile)) if profile else ():
+    yield f"<h1>Report on {escape(contents.title)}</h1>"
+    yield from _findings(contents.findings, sources, known=profile is not None)
+    yield from _navigation(contents, drawn, sources)
+    yield '<h2 id="recording">Recording</h2>'
+    yield from (f"<p>{_sentence(sentence)}</p>" for sentence in contents.recording)
+    for number, picture in enumerate(drawn):
         data = b64encode(picture.svg).decode()
-        yield f'<figure><h2>{escape(picture.title)}</h2><img src="data:image/svg+xml;base64,{data}"'
-        yield f' alt="{escape(picture.text)}"><figcaption>{escape(picture.text)}</figcaption></figure>'
+        yield f'<figure><h2 id="picture{number}">{escape(picture.title)}</h2>'
+        yield f'<div class="scroll" role="region" aria-labelledby="picture{number}" tabindex="0">'
+        yield f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(picture.text)}"></div>'
+        yield f"<figcaption>{_sentence(picture.caption)}</figcaption></figure>"
+    columns = _explained(contents.tables)
     for table in contents.tables:
-        yield from _table(table)
-    if profile is not None:
-        yield from _sources(profile)
+        yield from _table(table, columns)
+    for file in sources:
+        yield from annotation(file)
+    yield from _glossary(columns)
     yield "</main>\n</body>\n</html>\n"
 
 
-def _table(table: ReportTable) -> Iterator[str]:
+def _findings(found: Sequence[Finding], sources: Sequence[AnnotatedFile], *, known: bool) -> Iterator[str]:
+    """Yield the problems, each with its source line. They are the first thing on the page."""
+    if not known:
+        return
+    yield '<h2 id="findings">Findings</h2>'
+    if not found:
+        yield "<p>No line has a known problem of memory accesses or branches. The tables show where the cycles are.</p>"
+        return
+    yield "<p>Lines with problems, the most expensive first. The link of a line leads to its annotated source.</p>"
+    yield '<ol class="findings">'
+    for finding in found:
+        place, text = escape(finding.place), ""
+        for file in sources:
+            if finding.source is not None and file.path == finding.source.file:
+                line = finding.source.line
+                place = f'<a href="#{file.anchor(line)}">{place}</a>'
+                text = file.text[line - 1].strip() if line <= len(file.text) else ""
+        yield f"<li><p><strong>{escape(finding.kind)}</strong> in {place}: {_sentence(finding.cost)}</p>"
+        yield f"<pre>{escape(text)}</pre>" if text else ""
+        yield f"<p>{_sentence(finding.text[:1].upper() + finding.text[1:])}</p></li>"
+    yield "</ol>"
+
+
+def _navigation(contents: ReportContents, drawn: Sequence[Picture], sources: Sequence[AnnotatedFile]) -> Iterator[str]:
+    sections = [
+        ("recording", "Recording"),
+        *((f"picture{number}", picture.title) for number, picture in enumerate(drawn)),
+        *((table.key, table.title) for table in contents.tables),
+        *((file.key, f"Source {file.path}") for file in sources),
+        ("columns", "Columns of the tables"),
+    ]
+    links = ", ".join(f'<a href="#{key}">{escape(title)}</a>' for key, title in sections)
+    yield f'<nav aria-label="Sections"><p>Sections: {links}</p></nav>'
+
+
+def _sentence(text: str) -> str:
+    """Return escaped text in which no line begins with the sign of a percentage."""
+    return escape(text).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _explained(tables: Sequence[ReportTable]) -> dict[tuple[str, str], str]:
+    """Return the identifiers of the columns with a meaning, by heading and meaning."""
+    found: dict[tuple[str, str], str] = {}
+    for column in (column for table in tables for column in table.columns):
+        if column.meaning:
+            found.setdefault((column.heading, column.meaning), f"column{len(found)}")
+    return found
+
+
+def _table(table: ReportTable, columns: dict[tuple[str, str], str]) -> Iterator[str]:
+    """Yield a table. Its names, the last column, are the first one here."""
     yield f'<h2 id="{table.key}">{escape(table.title)}</h2>'
     if table.note:
-        yield f"<p>{escape(table.note)}</p>"
+        yield f"<p>{_sentence(table.note)}</p>"
     yield f'<div class="scroll" role="region" aria-labelledby="{table.key}" tabindex="0"><table><thead><tr>'
-    for column in table.columns:
-        title = f' title="{escape(column.meaning)}"' if column.meaning else ""
-        yield f'<th scope="col"{title}>{escape(column.heading)}</th>'
+    cells = [[cell(column.unit, value) for column, value in zip(table.columns, row, strict=True)] for row in table.rows]
+    name = len(table.columns) - 1
+    order = [name, *(n for n in range(name) if any(row[n] != "-" for row in cells))]
+    for n in order:
+        yield _heading(table.columns[n], columns)
     yield "</tr></thead><tbody>"
-    for row in table.rows:
-        cells = [cell(column.unit, value) for column, value in zip(table.columns, row, strict=True)]
-        first = "".join(f"<td>{escape(text)}</td>" for text in cells[:-1])
-        yield f'<tr>{first}<th scope="row">{escape(cells[-1])}</th></tr>'
+    for row in cells:
+        rest = "".join(f"<td>{escape(row[n])}</td>" for n in order[1:])
+        yield f'<tr><th scope="row">{escape(row[order[0]])}</th>{rest}</tr>'
     yield "</tbody></table></div>"
 
 
-def _sources(profile: Profile) -> Iterator[str]:
-    """Yield the source files with the most samples: their lines with samples and some lines around them."""
-    keys = [(place.source.file, place.source.line) if place.source else None for place in profile.places]
-    numbers: dict[tuple[str, int], int] = {}
-    place_line = np.array([-1 if key is None else numbers.setdefault(key, len(numbers)) for key in keys])
-    group = place_line[profile.place]
-    known = group >= 0
-    if not known.any():
-        return
-    count = len(numbers)
-    samples = np.bincount(group[known], minlength=count)
-    events = {
-        name: np.bincount(group[known & profile.has_event(event)], minlength=count)
-        for name, event in (("refills", Event.L1D_REFILL), ("mispredicted", Event.MISPREDICTED))
-    }
-    cycles = np.bincount(group[known], profile.columns.total[known], minlength=count)
-    files: dict[str, dict[int, tuple[int, ...]]] = {}
-    for (file, line), n in numbers.items():
-        values = (int(samples[n]), int(cycles[n]), *(int(each[n]) for each in events.values()))
-        files.setdefault(file, {})[line] = values
-    ordered = sorted(files, key=lambda file: -sum(values[1] for values in files[file].values()))
-    for number, file in enumerate(ordered[:_FILES]):
-        text = _source_text(profile, file)
-        if text is not None:
-            yield from _source(f"source{number}", file, text, files[file])
+def _heading(column: TableColumn, columns: dict[tuple[str, str], str]) -> str:
+    key = columns.get((column.heading, column.meaning))
+    text = escape(column.heading)
+    link = text if key is None else f'<a href="#{key}" title="{escape(column.meaning)}">{text}</a>'
+    return f'<th scope="col">{link}</th>'
 
 
-def _source(key: str, file: str, text: list[str], found: dict[int, tuple[int, ...]]) -> Iterator[str]:
-    yield f'<h2 id="{key}">Source {escape(file)}</h2>'
-    yield f'<div class="scroll" role="region" aria-labelledby="{key}" tabindex="0"><table><thead><tr>'
-    headings = ("samples", "cycles", "refills", "mispredicted", "line", "source")
-    yield "".join(f'<th scope="col">{heading}</th>' for heading in headings)
-    yield "</tr></thead><tbody>"
-    shown = sorted({n for line in found for n in range(line - _CONTEXT, line + _CONTEXT + 1) if 1 <= n <= len(text)})
-    most = max(values[1] for values in found.values())
-    previous = 0
-    for line in shown:
-        if previous and line > previous + 1:
-            yield '<tr><td colspan="5"></td><td class="source">...</td></tr>'
-        previous = line
-        values = found.get(line, ())
-        hot = ' class="hot"' if values and values[1] >= most / 10 else ""
-        cells = "".join(f"<td>{cell(Unit.COUNT, value) if value else ''}</td>" for value in values or ("",) * 4)
-        yield f'<tr{hot}>{cells}<td>{line}</td><td class="source">{escape(text[line - 1])}</td></tr>'
-    yield "</tbody></table></div>"
-
-
-def _source_text(profile: Profile, file: str) -> list[str] | None:
-    """Return the lines of a source file, which is found where the compiler read it, or next to the program."""
-    folders = dict.fromkeys(
-        Path(each.mapping.path).parent
-        for each in profile.contents.sideband.mappings
-        if each.mapping.path.startswith("/")
-    )
-    for path in (Path(file), *(folder / file for folder in folders), *(folder / Path(file).name for folder in folders)):
-        try:
-            if path.is_absolute() and path.is_file():
-                return path.read_text(errors="replace").splitlines()
-        except (OSError, ValueError):
-            continue
-    return None
+def _glossary(columns: dict[tuple[str, str], str]) -> Iterator[str]:
+    yield '<h2 id="columns">Columns of the tables</h2>\n<dl>'
+    for (heading, meaning), key in columns.items():
+        yield f'<dt id="{key}">{escape(heading)}</dt><dd>{escape(meaning)}</dd>'
+    yield "</dl>"

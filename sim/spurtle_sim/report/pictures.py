@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from .columns import Array
 from .levels import LEVELS
+from .losses import nanoseconds
 from .reading import KINDS, Profile
-from .tables import ReportTable
+from .tables import ReportTable, shortened
 
 __all__ = ["Picture", "pictures"]
 
@@ -36,16 +38,21 @@ _FUNCTIONS = 6  # of the timeline
 
 
 class Picture(NamedTuple):
-    """Picture with its title, and a text that says what it shows, for readers who do not see it.
+    """Picture.
 
     Members
     -------
-    title, text : str
+    title : str
+    text : str
+        Text that says what the picture shows, for readers who do not see it.
+    caption : str
+        Text that says how to read it.
     svg : bytes
     """
 
     title: str
     text: str
+    caption: str
     svg: bytes
 
 
@@ -55,13 +62,13 @@ def pictures(profile: Profile, functions: ReportTable) -> list[Picture]:
     return [picture for picture in drawn if picture is not None]
 
 
-def _draw(title: str, text: str, plot: Callable[[Any], None], height: float = _SIZE[1]) -> Picture:
+def _draw(title: str, text: str, caption: str, plot: Callable[[Any], None], height: float = _SIZE[1]) -> Picture:
     with matplotlib.rc_context(_STYLE):
         figure = Figure((_SIZE[0], height), layout="constrained")
         plot(figure.subplots())
         output = io.BytesIO()
         figure.savefig(output, format="svg", metadata={"Date": None})
-    return Picture(title, text, output.getvalue())
+    return Picture(title, text, caption, output.getvalue())
 
 
 def _functions(table: ReportTable) -> Picture | None:
@@ -88,7 +95,11 @@ def _functions(table: ReportTable) -> Picture | None:
         f"Bars of the shares of {len(rows)} functions. The largest is {first['name']} with "
         f"{100 * first['share']:.1f} %{known}. The table of functions has the numbers."
     )
-    return _draw("Shares of functions", text, plot, 0.9 + 0.28 * len(rows))
+    caption = (
+        "Bars: share of the sampled operations, with its interval of 95 % confidence. Diamonds: exact share, if it is "
+        "known. These are shares of executed operations, not of time."
+    )
+    return _draw("Shares of functions", text, caption, plot, 0.9 + 0.28 * len(rows))
 
 
 def _latencies(profile: Profile) -> Picture | None:
@@ -105,12 +116,18 @@ def _latencies(profile: Profile) -> Picture | None:
             label = f"{name}: {len(values):,} loads"
             axes.hist(values, edges, histtype="stepfilled", alpha=0.5, color=color, edgecolor=color, label=label)
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.set_xlabel("total latency, cycles")
         axes.set_ylabel("sampled loads")
         axes.legend(frameon=False)
 
     medians = ", ".join(f"{name} {int(np.median(values))} cycles" for name, values in groups)
-    return _draw("Latencies of loads by level", f"Histogram of the total latencies. Medians: {medians}.", plot)
+    caption = (
+        "Number of loads by the cycles that they took, from dispatch to completion, and by the level of the memory "
+        "system that served them."
+    )
+    text = f"Histogram of the total latencies. Medians: {medians}."
+    return _draw("Latencies of loads by level", text, caption, plot)
 
 
 def _timeline(profile: Profile) -> Picture | None:
@@ -119,7 +136,7 @@ def _timeline(profile: Profile) -> Picture | None:
         return None
     index, names = profile.functions
     top = np.argsort(-np.bincount(index, minlength=len(names)))[:_FUNCTIONS].tolist()
-    edges = np.linspace(0, max(int(time.max()), 1), _SLICES + 1)
+    edges = np.linspace(0, float(time.max()) or 1.0, _SLICES + 1)
     counts = [np.histogram(time[index == n], edges)[0] for n in top]
     total = np.maximum(np.histogram(time, edges)[0], 1)
     rest = total - np.sum(counts, axis=0)
@@ -128,13 +145,15 @@ def _timeline(profile: Profile) -> Picture | None:
     def plot(axes: Any) -> None:
         labels = [*(_short(names[n]) for n in top), "others"]
         axes.stackplot(edges[:-1], shares, labels=labels, colors=[*_COLORS[: len(top)], "#dddddd"], step="post")
-        axes.set_xlabel("time, ticks of the timestamps")
+        _label_time(axes, profile)
         axes.set_ylabel("share of the samples, %")
         axes.set_ylim(0, 100)
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
     shown = ", ".join(names[n] for n in top)
-    return _draw("Functions over time", f"Shares of the functions {shown} in {_SLICES} parts of the run.", plot)
+    text = f"Shares of the functions {shown} in {_SLICES} parts of the run."
+    caption = "Which functions were executed when: height is the share of the sampled operations in a part of the run."
+    return _draw("Functions over time", text, caption, plot)
 
 
 def _heat_map(profile: Profile) -> Picture | None:
@@ -149,8 +168,9 @@ def _heat_map(profile: Profile) -> Picture | None:
     bins = min(len(pages), _ROWS), min(max(len(accesses) // _CELL, 1), _TIMES)
 
     def plot(axes: Any) -> None:
-        extent = (0, int(time.max()), 0, len(pages))
-        counts, _, _ = np.histogram2d(row, time[accesses], bins, ((0, len(pages)), (0, max(int(time.max()), 1))))
+        end = float(time.max()) or 1.0
+        extent = (0, end, 0, len(pages))
+        counts, _, _ = np.histogram2d(row, time[accesses], bins, ((0, len(pages)), (0, end)))
         shown = np.ma.masked_equal(counts, 0)
         image = axes.imshow(
             shown, aspect="auto", origin="lower", extent=extent, cmap="viridis", interpolation="nearest"
@@ -159,19 +179,37 @@ def _heat_map(profile: Profile) -> Picture | None:
         borders = [0, *(np.flatnonzero(np.diff(owner)) + 1).tolist(), len(pages)]
         wide = [pair for pair in pairwise(borders) if pair[1] - pair[0] >= len(pages) / 16]
         axes.set_yticks([(low + high) / 2 for low, high in wide], [_short(names[owner[low]]) for low, _ in wide])
-        axes.set_xlabel("time, ticks of the timestamps")
+        _label_time(axes, profile)
         axes.set_ylabel("pages with accesses, by address")
 
     text = f"Heat map of {len(accesses):,} data accesses to {len(pages):,} pages of 4 KiB over time."
-    return _draw("Data accesses by address and time", text, plot, 4.0)
+    caption = (
+        "Each cell is a part of memory and of the run; its color is the number of sampled accesses. Only pages with "
+        "accesses are shown. A diagonal is a walk through memory."
+    )
+    return _draw("Data accesses by address and time", text, caption, plot, 4.0)
+
+
+def _label_time(axes: Any, profile: Profile) -> None:
+    known = profile.contents.sideband.time is not None
+    axes.xaxis.set_major_formatter(EngFormatter(unit="s" if known else ""))
+    axes.set_xlabel("time" if known else "time, ticks of the timestamps")
 
 
 def _relative_time(profile: Profile) -> Array | None:
-    """Return the time of each sample since the first one, or None without timestamps."""
-    time = profile.columns.timestamp
-    return None if not time.any() else (time - time[time > 0].min()) * (time > 0)
+    """Return the time of each sample since the first one, or None without timestamps.
+
+    It is in seconds, or if the file does not say how long a tick is, in ticks.
+    """
+    ticks = profile.columns.timestamp
+    conversion = profile.contents.sideband.time
+    if not ticks.any():
+        return None
+    time = ticks if conversion is None else nanoseconds(ticks, conversion)
+    known = ticks > 0
+    return np.where(known, time - time[known].min(), 0) * (1.0 if conversion is None else 1e-9)
 
 
 def _short(name: str) -> str:
     # A dollar sign begins a formula in matplotlib.
-    return (name if len(name) <= 28 else f"{name[:25]}...").replace("$", r"\$")
+    return shortened(name, 28).replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""Places in programs: the function and line of an instruction, and the variable or memory region of a data address."""
+"""Finder of places: the function and line of an instruction, and the variable or memory region of a data address."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -9,46 +9,21 @@ import numpy as np
 
 from spurtle.arch import ADDRESS_BITS
 
-from ..perf.sideband import MappedFile, Sideband
+from ..perf.sideband import KERNEL_PID, MappedFile, Sideband
 from .columns import Array
-from .lines import SourceLine
-from .symbols import ProgramFile, read_program
+from .demangle import source_name
+from .files import find_program
+from .kernel import KERNEL, KernelNames
+from .place import Place, unnamed
+from .symbols import ProgramFile
 
-__all__ = ["KERNEL", "Place", "Resolver"]
+__all__ = ["Resolver"]
 
-KERNEL = "[kernel]"
-"""Function, and memory region, of all addresses of the kernel. Its symbols are not read."""
-
+_ANONYMOUS = "[anonymous memory]"
 _UNKNOWN = "[unknown]"
 _MASK = (1 << ADDRESS_BITS) - 1
 _WORD = (1 << 64) - 1
 _UPPER = 1 << 55  # addresses of the kernel
-
-
-class Place(NamedTuple):
-    """Place of an instruction.
-
-    Members
-    -------
-    function : str
-    address : int
-        Address in memory.
-    offset : int
-        Distance from the start of the function; the address if the function is unknown.
-    source : SourceLine or None
-    """
-
-    function: str
-    address: int
-    offset: int
-    source: SourceLine | None
-
-    @property
-    def line(self) -> str:
-        """Function, and file and line if they are known; otherwise the distance from the start of the function."""
-        if self.source is None:
-            return f"{self.function}+{self.offset:#x}"
-        return f"{self.function} {Path(self.source.file).name}:{self.source.line}"
 
 
 class _Interval(NamedTuple):
@@ -64,6 +39,8 @@ class Resolver:
     Parameters
     ----------
     sideband : Sideband
+    kallsyms : str or None
+        Path of a copy of /proc/kallsyms of the recorded machine. None to search where perf does.
 
     Attributes
     ----------
@@ -71,15 +48,22 @@ class Resolver:
         One sentence for each file whose symbols cannot be used, by its path.
     """
 
-    def __init__(self, sideband: Sideband):
+    def __init__(self, sideband: Sideband, kallsyms: str | None = None):
         self._sideband = sideband
+        self._kernel = KernelNames(sideband, kallsyms)
         self.problems: dict[str, str] = {}
+        self._problems: dict[str, str] = {}  # also of files that were only mapped as data
         self._intervals_of = cache(self._intervals)
         self._program_of = cache(self._program)
 
     def code(self, pid: int, addresses: Sequence[int]) -> list[Place]:
         """Return the place of each instruction of a process."""
-        places = {address: Place(KERNEL, address, address, None) for address in addresses if address & _UPPER}
+        places = self._kernel.places([each for each in addresses if each & _UPPER])
+        if not self._kernel.known and places:
+            self.problems[KERNEL] = (
+                "names of the kernel were not found by its build ID: --kallsyms names a copy of /proc/kallsyms of the "
+                "recorded machine"
+            )
         for mapped, group in self._grouped(pid, [each for each in addresses if not each & _UPPER]):
             places.update(self._in_file(mapped, group))
         return [places[address] for address in addresses]
@@ -104,7 +88,7 @@ class Resolver:
             if file is not None and len(chosen):
                 symbols = file[1].variables.find(plain[chosen] - np.uint64(file[1].bias(file[0].mapping) & _WORD))
                 for symbol in np.unique(symbols[symbols >= 0]).tolist():
-                    name = names.setdefault(file[1].variables.name(symbol), len(names))
+                    name = names.setdefault(source_name(file[1].variables.name(symbol)), len(names))
                     result[chosen[symbols == symbol]] = name
         return result, list(names)
 
@@ -120,12 +104,14 @@ class Resolver:
 
     def _in_file(self, mapped: MappedFile | None, addresses: list[int]) -> dict[int, Place]:
         if mapped is None:
-            return {address: Place(_UNKNOWN, address, address, None) for address in addresses}
+            return {address: unnamed(_UNKNOWN, address, address) for address in addresses}
         program = self._program_of(mapped.mapping.path, mapped.build_id)
-        name = f"[{Path(mapped.mapping.path).name}]" if mapped.mapping.path.startswith("/") else mapped.mapping.path
+        name = _region(mapped)
         if program is None:
+            if mapped.mapping.path in self._problems:
+                self.problems[mapped.mapping.path] = self._problems[mapped.mapping.path]
             base = mapped.mapping.start - mapped.mapping.offset
-            return {address: Place(name, address, address - base, None) for address in addresses}
+            return {address: unnamed(name, address, address - base) for address in addresses}
         bias = program.bias(mapped.mapping)
         relative = [address - bias for address in addresses]
         lines = program.lines.find([each & _WORD for each in relative])
@@ -133,15 +119,16 @@ class Resolver:
         indices = program.functions.find(np.array([each & _WORD for each in relative], np.uint64)).tolist()
         for address, inside, index in zip(addresses, relative, indices, strict=True):
             if index < 0:
-                places[address] = Place(name, address, inside, lines.get(inside))
+                places[address] = unnamed(name, address, inside, lines.get(inside))
             else:
                 offset = inside - program.functions.start(index)
-                places[address] = Place(program.functions.name(index), address, offset, lines.get(inside))
+                symbol = program.functions.name(index)
+                places[address] = Place(source_name(symbol), symbol, address, offset, lines.get(inside))
         return places
 
     def _intervals(self, pid: int) -> list[_Interval]:
         """Return disjoint intervals of addresses, sorted, each with the last mapping of it."""
-        known = {each.pid for each in self._sideband.mappings}
+        known = {each.pid for each in self._sideband.mappings} - {KERNEL_PID}
         family = [pid]
         while family[-1] in self._sideband.parents and self._sideband.parents[family[-1]] not in family:
             family.append(self._sideband.parents[family[-1]])
@@ -159,17 +146,21 @@ class Resolver:
         return [_Interval(*pair) for pair in zip(borders, owners, strict=True)]
 
     def _program(self, path: str, build_id: bytes) -> ProgramFile | None:
-        if not path.startswith("/"):
+        if not _is_file(path):
             return None
-        program = read_program(Path(path))
-        if program is None:
-            self.problems[path] = f"{path} cannot be read as an ELF file: its functions have no names"
-        elif build_id and program.build_id and build_id != program.build_id:
-            self.problems[path] = f"{path} is not the file that was profiled (other build ID): its symbols are not used"
-            return None
+        program, problem = find_program(Path(path), build_id or self._sideband.build_ids.get(path, b""))
+        if problem:
+            self._problems[path] = problem
         return program
 
 
 def _region(mapped: MappedFile) -> str:
     path = mapped.mapping.path
-    return f"[{Path(path).name}]" if path.startswith("/") and not path.startswith("//") else path
+    if _is_file(path):
+        return f"[{Path(path).name}]"
+    return _ANONYMOUS if path.startswith("//") else path
+
+
+def _is_file(path: str) -> bool:
+    # The kernel writes //anon for memory without a file.
+    return path.startswith("/") and not path.startswith("//")

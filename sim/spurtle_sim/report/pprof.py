@@ -45,16 +45,16 @@ def pprof(profile: Profile) -> bytes:
     )
     counts = np.bincount(profile.place, minlength=len(profile.places)).tolist()
     cycles = np.bincount(profile.place, profile.columns.total, minlength=len(profile.places)).astype(int).tolist()
-    functions: dict[tuple[str, str], int] = {}
+    functions: dict[tuple[str, str, str], int] = {}
     for number, place in enumerate(profile.places, 1):
         file, line = place.source or ("", 0)
-        function = functions.setdefault((place.function, file), len(functions) + 1)
+        function = functions.setdefault((place.function, place.symbol, file), len(functions) + 1)
         values = [counts[number - 1], cycles[number - 1]]
         content += _bytes(_SAMPLE, _packed(_LOCATION_IDS, [number]) + _packed(_VALUES, values))
         at = _integer(_FUNCTION_ID, function) + _integer(_LINE_NUMBER, line)
         content += _bytes(_LOCATION, _integer(_ID, number) + _integer(_ADDRESS, place.address) + _bytes(_LINE, at))
-    for (name, file), number in functions.items():
-        named = _integer(_NAME, strings.number(name)) + _integer(_SYSTEM_NAME, strings.number(name))
+    for (name, symbol, file), number in functions.items():
+        named = _integer(_NAME, strings.number(name)) + _integer(_SYSTEM_NAME, strings.number(symbol))
         content += _bytes(_FUNCTION, _integer(_ID, number) + named + _integer(_FILE, strings.number(file)))
     content += _integer(_DEFAULT, strings.number("samples"))
     return gzip.compress(content + strings.encoded(), mtime=0)

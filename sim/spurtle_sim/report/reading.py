@@ -2,21 +2,25 @@
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from spurtle.arch import ADDRESS_BITS, Event
 from spurtle.support.errors import UserError
 
+from ..emulator.elf import read_headers
 from ..perf.format import ConfigBit, Settings
-from ..perf.reader import Contents, is_perf_data, read_perf_data
+from ..perf.reader import AuxBuffer, Contents, is_perf_data, read_perf_data
+from ..perf.sideband import MappedFile, Sideband
 from ..records.operation_type import operation_type
 from .columns import ABSENT, Array, PacketSlot, RecordColumns, decode_columns
 from .exact import ExactCounts, read_exact
 from .levels import levels
 from .places import Place, Resolver
 
-__all__ = ["KINDS", "Profile", "read_profile"]
+__all__ = ["KINDS", "Names", "Profile", "read_profile"]
 
 KINDS = ("load", "store", "branch", "other")
 """Kinds of operations. The elements of `Profile.kind` are indices of this tuple."""
@@ -43,7 +47,7 @@ class Profile:
     columns : RecordColumns
         Complete records with a PC, in order of time for each buffer.
     contents : Contents
-        What else the file contains. Of raw buffers, only their number.
+        What else the file contains. The data of the buffers is empty.
     skipped : int
         Records that are incomplete or have no PC.
     midr : int
@@ -174,7 +178,25 @@ def _filter_terms(settings: Settings) -> list[str]:
     return terms
 
 
-def read_profile(path: str, data: bytes, midr: int | None) -> Profile:
+class Names(NamedTuple):
+    """Files with names that a profile does not name itself.
+
+    Members
+    -------
+    program : str or None
+        Path of the program that ran while raw buffers were written, at the addresses at which it was linked.
+    kallsyms : str or None
+        Path of a copy of /proc/kallsyms of the recorded machine.
+    """
+
+    program: str | None = None
+    kallsyms: str | None = None
+
+
+_NO_NAMES = Names()
+
+
+def read_profile(path: str, data: bytes, midr: int | None, names: Names = _NO_NAMES) -> Profile:
     """Read a perf.data file, or raw buffers.
 
     Parameters
@@ -185,27 +207,35 @@ def read_profile(path: str, data: bytes, midr: int | None) -> Profile:
         Content of the file.
     midr : int or None
         MIDR_EL1 of the core that wrote raw buffers. None for perf.data files.
+    names : Names
 
     Raises
     ------
     UserError
-        If the file cannot be used, or contains no complete record with a PC.
+        If a file cannot be used, or contains no complete record with a PC.
     """
     if is_perf_data(data):
+        if names.program is not None:
+            raise UserError(f"{path} is a perf.data file, which names its programs: it must be without --program")
         contents = read_perf_data(data)
         exact, problem = read_exact(path, data)
     elif midr is None:
         raise UserError(f"{path} is not a perf.data file; the contents of a Profiling Buffer need --config")
     else:
-        contents, exact, problem = Contents(), None, "raw buffers have no exact counts, symbols or settings"
-    columns = decode_columns([buffer.data for buffer in contents.buffers] if contents.buffers else [data])
+        contents = _raw_contents(data, names.program)
+        exact, problem = None, "raw buffers have no exact counts or settings"
+        if names.program is None:
+            problem += ", and no names: --program FILE names the program that ran"
+    del data  # not in memory together with the columns, if the caller does not keep it
+    columns = decode_columns([buffer.data for buffer in contents.buffers])
+    contents.buffers = [buffer._replace(data=b"") for buffer in contents.buffers]
     usable = columns.complete & columns.has(PacketSlot.PC) & columns.has(PacketSlot.EVENTS)
     if not usable.any():
         raise UserError(f"{path} must contain complete records of Arm SPE with a PC, and it contains none")
     skipped = int(np.count_nonzero(~usable))
     if skipped:
         columns = RecordColumns(**{each.name: getattr(columns, each.name)[usable] for each in fields(columns)})
-    resolver = Resolver(contents.sideband)
+    resolver = Resolver(contents.sideband, names.kallsyms)
     process = _processes(contents, columns)
     places, place = _places(resolver, process, columns.pc & np.uint64((1 << ADDRESS_BITS) - 1))
     found = contents.sideband.cpuid
@@ -213,6 +243,21 @@ def read_profile(path: str, data: bytes, midr: int | None) -> Profile:
         path, columns, contents, skipped, midr or _number(found), places, place, exact, problem,
         [*resolver.problems.values()], resolver, process,
     )  # fmt: skip
+
+
+def _raw_contents(data: bytes, program: str | None) -> Contents:
+    """Return raw buffers as the contents of a file, with the mappings of the program that ran."""
+    sideband = Sideband() if program is None else Sideband(mappings=_mappings(program))
+    return Contents(buffers=[AuxBuffer(0, None, None, data)], sideband=sideband)
+
+
+def _mappings(program: str) -> list[MappedFile]:
+    """Return the mappings of a program that is at the addresses at which it was linked."""
+    headers = read_headers(program)
+    if headers.relocatable:
+        raise UserError(f"{program} must be linked at fixed addresses (-no-pie), because raw buffers have no mappings")
+    found = headers.mappings(0, str(Path(program).resolve()))
+    return [MappedFile(0, mapping, headers.build_id) for mapping in found]
 
 
 def _number(cpuid: str) -> int:
@@ -238,7 +283,7 @@ def _processes(contents: Contents, columns: RecordColumns) -> Array:
         owners = [
             _NO_PROCESS if each.tid is None else contents.sideband.process_of(each.tid) for each in contents.buffers
         ]
-        process = np.where(without, np.array(owners or [_NO_PROCESS])[columns.buffer], process)
+        process = np.where(without, np.array(owners)[columns.buffer], process)
     return process
 
 

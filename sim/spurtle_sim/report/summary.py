@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from ..perf.format import AuxFlag
 from . import analysis
-from .findings import findings
+from .findings import Finding, findings
+from .losses import LostTime, lost_time
 from .reading import Profile
 from .tables import ReportTable
 
@@ -27,14 +28,14 @@ class ReportContents:
     title : str
     recording : list of str
         Sentences about the recording: event, samples, losses, what could not be read.
-    findings : list of str
-        Sentences about expensive lines.
+    findings : list of Finding
+        Problems, the most expensive first.
     tables : list of ReportTable
     """
 
     title: str
     recording: list[str]
-    findings: list[str]
+    findings: list[Finding]
     tables: list[ReportTable]
 
     def table(self, key: str) -> ReportTable:
@@ -108,8 +109,22 @@ def _costs(profile: Profile) -> Iterator[str]:
     flags = Counter(flag for record in profile.contents.aux for flag in _LOSSES if record.flags & flag)
     for flag, count in sorted(flags.items()):
         yield f"In {count:,} of {len(profile.contents.aux):,} AUX records {_LOSSES[flag]}."
+    if AuxFlag.TRUNCATED in flags:
+        yield _lost(lost_time(profile))
     if profile.contents.sideband.lost:
         yield f"The kernel lost {profile.contents.sideband.lost:,} records of other events."
+
+
+def _lost(found: LostTime | None) -> str:
+    if found is None:
+        return "The file does not have the times of samples and losses, so the cost of full buffers is unknown."
+    if not found.losses:
+        return "No samples follow these losses, so their cost is unknown."
+    return (
+        f"Full buffers cost at most {found.lost / 1e6:,.3f} ms of {found.total / 1e6:,.3f} ms "
+        f"({_percent(found.lost, found.total)}): the time from the last sample before each loss to the first one after "
+        "it, on all CPUs."
+    )
 
 
 def _percent(part: int, whole: int) -> str:

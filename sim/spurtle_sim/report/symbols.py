@@ -3,6 +3,7 @@
 Ref: System V ABI, ELF-64 object file format.
 """
 
+import re
 from mmap import PROT_EXEC, PROT_WRITE
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
-from ..emulator.elf import ProgramHeader, page_start, segment_mapping
+from ..emulator.elf import ProgramHeader, build_id_of, page_start, segment_mapping
 from ..perf.process import Mapping
 from .columns import Array
 from .lines import LineTable
 
-__all__ = ["ProgramFile", "SymbolTable", "read_program"]
+__all__ = ["ProgramFile", "SymbolTable", "read_program", "symbol_address"]
 
 _SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
@@ -24,6 +25,7 @@ _OBJECT, _FUNCTION, _COMMON, _INDIRECT = 1, 2, 5, 10  # STT
 _LOCAL = 0  # STB
 _SECTIONS = (".symtab", ".dynsym")
 _PROTECTION = PROT_EXEC | PROT_WRITE  # that mappings of readable segments differ in
+_NOTES = (".note.gnu.build-id", ".notes")  # vmlinux has the second one
 _NO_CONTENT = "SHT_NOBITS"
 
 
@@ -82,6 +84,8 @@ class ProgramFile(NamedTuple):
     segments : list of ProgramHeader
         Those that are loaded.
     build_id : bytes
+    stripped : bool
+        Whether the file has only the symbols of dynamic linking.
     """
 
     functions: SymbolTable
@@ -89,6 +93,7 @@ class ProgramFile(NamedTuple):
     lines: LineTable
     segments: list[ProgramHeader]
     build_id: bytes
+    stripped: bool
 
     def bias(self, mapping: Mapping) -> int:
         """Return the difference between the addresses of a mapping in memory and in the file.
@@ -132,7 +137,20 @@ def read_program(path: Path) -> ProgramFile | None:
                 LineTable(path),
                 segments,
                 _build_id(elf),
+                elf.get_section_by_name(_SECTIONS[0]) is None,
             )
+    except Exception:  # pyelftools raises various exceptions for invalid files
+        return None
+
+
+def symbol_address(path: Path, name: str) -> int | None:
+    """Return the value of a symbol of any kind, or None if the file does not have it or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            symbols, names = _symbols(ELFFile(file))
+            offsets = [match.start() for match in re.finditer(re.escape(name.encode()) + b"\\0", names)]
+            found = symbols["value"][np.isin(symbols["name"], offsets)]
+            return int(found[0]) if len(found) else None
     except Exception:  # pyelftools raises various exceptions for invalid files
         return None
 
@@ -149,6 +167,5 @@ def _symbols(elf: Any) -> tuple[Array, bytes]:
 
 
 def _build_id(elf: Any) -> bytes:
-    section = elf.get_section_by_name(".note.gnu.build-id")
-    notes = section.iter_notes() if section is not None else ()
-    return next((bytes.fromhex(note["n_desc"]) for note in notes if note["n_type"] == "NT_GNU_BUILD_ID"), b"")
+    sections = (elf.get_section_by_name(name) for name in _NOTES)
+    return next((found for section in sections if section is not None and (found := build_id_of(section.data()))), b"")

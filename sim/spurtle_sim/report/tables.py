@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .statistics import Percentiles
 
-__all__ = ["ReportTable", "TableColumn", "Unit", "cell"]
+__all__ = ["ReportTable", "TableColumn", "Unit", "cell", "shortened"]
 
 
 @unique
@@ -79,3 +79,13 @@ def cell(unit: Unit, value: Any) -> str:
             return f"{100 * value:+.1f}"
         case _:
             return str(value)
+
+
+def shortened(text: str, width: int) -> str:
+    """Return the text with at most `width` characters, without its middle, and without control characters.
+
+    The end of a name has the file and the line, and the name of a method.
+    """
+    plain = "".join(char if char.isprintable() else "?" for char in text)
+    tail = (width - 2) // 2
+    return plain if len(plain) <= width else f"{plain[: width - 3 - tail]}...{plain[len(plain) - tail :]}"

@@ -1,10 +1,11 @@
 """Report as text of at most 100 columns. On a terminal, titles are bold."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from .findings import Finding
 from .summary import ReportContents
-from .tables import ReportTable, Unit, cell
+from .tables import ReportTable, Unit, cell, shortened
 
 __all__ = ["COLUMNS", "highlights", "report_lines"]
 
@@ -21,7 +22,7 @@ def report_lines(contents: ReportContents, *, bold: bool = False) -> Iterator[st
     """Yield the lines of a report. `bold` makes titles bold, with escape sequences of terminals."""
 
     def title(text: str) -> str:
-        short = _shortened(text, COLUMNS)
+        short = shortened(text, COLUMNS)
         return f"{_BOLD}{short}{_PLAIN}" if bold else short
 
     yield title(contents.title)
@@ -39,14 +40,14 @@ def report_lines(contents: ReportContents, *, bold: bool = False) -> Iterator[st
 
 def highlights(contents: ReportContents) -> list[str]:
     """Return the most important lines of a report: a line for each finding, then the most expensive lines."""
-    found = [textwrap.shorten(f"* {sentence}", COLUMNS, placeholder=" ...") for sentence in contents.findings]
+    found = [textwrap.shorten(f"* {finding}", COLUMNS, placeholder=" ...") for finding in contents.findings]
     found = found[: _HIGHLIGHTS - _FEWEST_ROWS - 1]
     return [*found, *list(_table(contents.table("lines")))[: _HIGHLIGHTS - len(found)]]
 
 
-def _findings(sentences: list[str]) -> Iterator[str]:
-    for sentence in sentences:
-        yield from textwrap.wrap(sentence, COLUMNS, initial_indent="* ", subsequent_indent="  ")
+def _findings(found: Sequence[Finding]) -> Iterator[str]:
+    for finding in found:
+        yield from textwrap.wrap(str(finding), COLUMNS, initial_indent="* ", subsequent_indent="  ")
 
 
 def _table(table: ReportTable) -> Iterator[str]:
@@ -59,10 +60,4 @@ def _table(table: ReportTable) -> Iterator[str]:
     remaining = COLUMNS - sum(widths.values()) - len(_GAP) * len(used)
     assert name.unit is Unit.TEXT
     for row in [heading, *rows]:
-        yield _GAP.join([*(row[n].rjust(widths[n]) for n in used), _shortened(row[-1], remaining)]).rstrip()
-
-
-def _shortened(text: str, width: int) -> str:
-    """Return the text without what does not fit, and without control characters."""
-    plain = "".join(char if char.isprintable() else "?" for char in text)
-    return plain if len(plain) <= width else f"{plain[: width - 3]}..."
+        yield _GAP.join([*(row[n].rjust(widths[n]) for n in used), shortened(row[-1], remaining)]).rstrip()
