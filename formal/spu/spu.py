@@ -42,8 +42,8 @@ def memories(config: SPUConfig) -> list[str]:
     """
     if config.slots == 1:
         return []
-    names = [f"{memory}[{slot}]" for memory in ("operations", "order.storage") for slot in range(config.slots)]
-    return [f"inflight.{name}" for name in (*names, *words(config))]
+    names = [*(f"operations[{slot}]" for slot in range(config.slots)), *words(config)]
+    return [f"inflight.{name}" for name in names]
 
 
 def prove_reset(config: SPUConfig, system: Transition) -> Verdict:

@@ -356,7 +356,7 @@ def required_coverage(config: SPUConfig) -> list[str]:
     required += [f"{outcome} of {access}" for outcome in outcomes for access in ("MRS", "MSR")]
     required += ["redirected"] if config.el2 else []
     required += ["dropped while stopped", "discarded while being written", "counters held while disabled"]
-    required += [f"buffer {state}" for state in range(4)] + [f"completion {state}" for state in range(3)]
+    required += [f"buffer {state}" for state in range(4)] + [f"completion {state}" for state in range(4)]
     required += [f"slot {slot} {state}" for slot in range(config.slots) for state in range(3)]
     required += [f"lane {lane}" for lane in range(config.ops_per_cycle)]
     required += [f"{what}, RND {rnd}" for what in ("reload", "selected") for rnd in (0, 1)] + ["reload, INTERVAL 0"]
