@@ -65,7 +65,6 @@ class InFlight(ConfiguredComponent):
         "borrow",
         "known_at_finish",
         "operations",
-        "order.present",
     )
 
     def __init__(self, config: SPUConfig):

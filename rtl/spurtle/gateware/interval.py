@@ -237,13 +237,7 @@ class IntervalCounter(ConfiguredComponent):
         low = Signal(_LOW_BITS)
         high = Signal(len(self.pmsicr.COUNT) - _LOW_BITS)
         borrow = Signal()
-        borrowed = (high - borrow)[: len(high)]
-        if self._width == 1:
-            # Without the carry chain in the path to the read data. One operation neither borrows in two consecutive
-            # cycles nor after a reload, so `high` has not changed since its predecessor was computed.
-            predecessor = Signal.like(high, init=-1)
-            m.d.sync += predecessor.eq(high - 1)
-            borrowed = Mux(borrow, predecessor, high)
+        borrowed = self._borrowed(m, high, borrow)
         m.d.comb += self.pmsicr.COUNT.eq(Cat(low, borrowed))
 
         # An operation of this cycle can find COUNT zero, or make it zero, only if COUNT has no more bits than these.
@@ -289,6 +283,18 @@ class IntervalCounter(ConfiguredComponent):
         self._find_close(m, close, low, high, bits, reloads)
 
         return reloads, reaches, remaining
+
+    def _borrowed(self, m, high, borrow):
+        """Return `high` less `borrow`.
+
+        With one lane, without a carry chain in the path to the read data. One operation neither borrows in two
+        consecutive cycles nor after a reload, so `high` has not changed since its predecessor was computed.
+        """
+        if self._width > 1:
+            return (high - borrow)[: len(high)]
+        predecessor = Signal.like(high, init=-1)
+        m.d.sync += predecessor.eq(high - 1)
+        return Mux(borrow, predecessor, high)
 
     def _find_close(self, m, close, low, high, bits, reloads):
         """Find whether COUNT has at most one bit more than `bits`, as `close`, one cycle late.
