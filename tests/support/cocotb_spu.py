@@ -35,6 +35,9 @@ from spurtle.arch import (
 )
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
+from spurtle.gateware.completion import CompletionState
+from spurtle.gateware.record_issue import IssueState
+from spurtle.gateware.slots import SlotState
 from spurtle.interface.sysreg import ACCESS_LATENCY
 from spurtle_sim.model.buffer import fault_kinds
 from tests.support.spu_bench.bench import SPUBench
@@ -104,7 +107,9 @@ class Software(SPUBench):
         # No operation finishes until the last operations that have passed are counted.
         for _ in range(self.config.answer_latency + 3):
             await self.cycle()
-        assert self.counted == self.expected
+        found = self.counted
+        wrong = [f"{found[name]} {name}, not {count}" for name, count in self.expected.items() if found[name] != count]
+        assert not wrong, f"PMU events: {'; '.join(wrong)}"
         self.hold_finish = False
 
     def buffer_range(self) -> tuple[int, int]:
@@ -350,14 +355,17 @@ async def random_operations(dut: Any) -> None:
 
 def required_coverage(config: SPUConfig) -> list[str]:
     """Return the events that must occur in a long run."""
+    several_beats = config.max_record_bytes > config.bus_bytes
     required = [*OperationClass.__members__, "not retired", "buffer full", "filtered out", "vanished"]
     required += ["completed before it finished"]
     outcomes = ["VALUE", "UNDEFINED", *(["TRAP_EL2"] if config.el2 else []), *(["TRAP_EL3"] if config.el3 else [])]
     required += [f"{outcome} of {access}" for outcome in outcomes for access in ("MRS", "MSR")]
     required += ["redirected"] if config.el2 else []
     required += ["dropped while stopped", "discarded while being written", "counters held while disabled"]
-    required += [f"buffer {state}" for state in range(4)] + [f"completion {state}" for state in range(4)]
-    required += [f"slot {slot} {state}" for slot in range(config.slots) for state in range(3)]
+    # A record of one beat never continues to be written, so that nothing is pending behind it when Discard mode begins.
+    required += [f"buffer {state}" for state in IssueState if state is not IssueState.WRITE or several_beats]
+    required += [f"completion {state}" for state in CompletionState]
+    required += [f"slot {slot} {state}" for slot in range(config.slots) for state in SlotState]
     required += [f"lane {lane}" for lane in range(config.ops_per_cycle)]
     required += [f"{what}, RND {rnd}" for what in ("reload", "selected") for rnd in (0, 1)] + ["reload, INTERVAL 0"]
     required += [f"collisions {count + 1}" for count in range(config.selections_per_cycle)]
@@ -368,7 +376,7 @@ def required_coverage(config: SPUConfig) -> list[str]:
     if config.discard_mode:
         required += ["dropped in Discard mode", "dropped in Discard mode while pending"]
         required += ["Discard mode while a record is written", "collision in Discard mode"]
-        required += ["written after Discard mode ended while it was pending"]
+        required += ["written after Discard mode ended while it was pending"] * several_beats
     if config.selections_per_cycle == 2:
         required.append("two selected in a cycle")
     if config.slots > 1:
@@ -384,7 +392,7 @@ def required_coverage(config: SPUConfig) -> list[str]:
         required += ["NV2 with its address", "NV2 without its address"]
     if config.external_aborts:
         required.append("abort")
-    positions = ["before", *(["in"] if config.max_record_bytes > config.bus_bytes else [])]
+    positions = ["before", *(["in"] if several_beats else [])]
     required += [
         *(kind.name for kind in fault_kinds(config)),
         *(f"a fault {position} a record" for position in positions),

@@ -155,7 +155,8 @@ class Memory(State):
             fault = self.random.getrandbits(self.fault_bits)
         self.drive("write__fault", fault)
         # No abort while the buffer may report full: the order of the two is not known.
-        settled = self.now >= self.settled_from and not done and not (performed and performed.target in BUFFER)
+        responds = done or self.answered  # a response fills the buffer in the next cycle at the earliest
+        settled = self.now >= self.settled_from and not responds and not (performed and performed.target in BUFFER)
         self.aborts = self.config.external_aborts and settled and self.random.random() < self.abort_rate
         if self.config.external_aborts:
             self.drive("write__abort", self.aborts)

@@ -4,6 +4,9 @@ from dataclasses import replace
 
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSFCR_EL1, PMSICR_EL1, Register
 from spurtle.config import SPUConfig
+from spurtle.gateware.completion import CompletionState
+from spurtle.gateware.record_issue import IssueState
+from spurtle.gateware.slots import SlotState
 from spurtle_sim.model import control, filtering
 from spurtle_sim.model.operation import Facts, Location
 from spurtle_sim.model.pe import PEState
@@ -29,9 +32,10 @@ class Scoreboard(Memory):
         for name in self.events:
             self.counted[name] += self.pmu(name)
         for slot in range(self.config.slots):
-            self.coverage[f"slot {slot} {int(getattr(self.dut, f'inflight_slot_{slot}_slot_state').value)}"] += 1
-        self.coverage[f"buffer {int(self.dut.buffer_issue_issue_state.value)}"] += 1
-        self.coverage[f"completion {int(self.dut.completion_completion_state.value)}"] += 1
+            state = SlotState(int(getattr(self.dut, f"inflight_slot_{slot}_slot_state").value))
+            self.coverage[f"slot {slot} {state}"] += 1
+        self.coverage[f"buffer {IssueState(int(self.dut.buffer_issue_issue_state.value))}"] += 1
+        self.coverage[f"completion {CompletionState(int(self.dut.completion_completion_state.value))}"] += 1
         self.drained = bool(int(self.dut.drain__done.value))
 
     def check_registers(self) -> None:
