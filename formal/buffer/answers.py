@@ -67,7 +67,7 @@ def syndrome(config: SPUConfig, wires: Wires) -> Iterator[Boolean]:
         fault = if_else(all_of(valid, data_abort), wires[f"fault_{flag}"], constant(0, 1))
         yield wires[f"{status}.syndrome.{flag}"] == fault
     fails = all_of(valid, kind != WriteFaultKind.NONE.value)
-    yield (wires[f"{status}.failed"] == 1) == fails
+    yield (wires[f"{status}.failed"] == 1) == all_of(fails, wires["kept"] == 1)
     not_at_end = any_of(wires["fault_word"] != 0, kind == WriteFaultKind.NOT_ALLOWED.value)
     yield implies(valid, (wires[f"{status}.not_at_end"] == 1) == not_at_end)
     if config.external_aborts:

@@ -35,7 +35,11 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     )
     yield goal(
         "a fault that is not reported",
-        lambda wires: all_of(wires["buffer_status.failed"] == 1, wires["buffer_status.faulted"] == 0),
+        lambda wires: all_of(
+            wires["answered"] == 1,
+            wires["fault_kind"] != WriteFaultKind.NONE.value,
+            wires["buffer_status.faulted"] == 0,
+        ),
     )
     yield goal(
         "a buffer that is full after a record", lambda wires: all_of(wires["full"] == 1, wires["answered_length"] != 0)

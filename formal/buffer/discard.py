@@ -74,10 +74,11 @@ def no_commit_while_discarding(wires: Wires) -> Boolean:
         implies(uge(page["age"], 3), page["in_place"] == 0),
         implies(any_of(page["ahead"] == 1, page["known"] == 1), page["next_fits"] == 0),
     )
+    events = ("kept", "exhausted", "buffer_status.failed")
     return all_of(
         _loads_when_idle(wires),
-        implies(all_of(wires["stale"] == 0, discarding(wires)), all_of(wires["exhausted"] == 0, loaded)),
-        implies(discarding(wires), wires["kept"] == 0),
+        implies(all_of(wires["stale"] == 0, discarding(wires)), loaded),
+        implies(discarding(wires), all_of(*(wires[name] == 0 for name in events))),
     )
 
 
@@ -155,7 +156,7 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
             all_of(
                 # The buffer does not run, is not full, and its pointer is stable.
                 now["running"] == 0,
-                now["writing"] == 0,
+                now["issue.writing"] == 0,
                 now["full"] == 0,
                 implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
                 # A record is accepted only to be dropped. Those that began before will not advance the pointer.

@@ -25,7 +25,7 @@ def prove_full(config: SPUConfig, system: Transition) -> Verdict:
     """Prove that `full` matches the reference: while it is asserted, and while the buffer is not busy."""
 
     def found(wires: Mapping[str, int]) -> Mapping[str, int]:
-        asserted = wires["exhausted"] == 1 and wires["stale"] == 0 and wires["running"] == 1
+        asserted = wires["exhausted"] == 1 and wires["running"] == 1
         if wires["busy"] == 1 and not asserted:
             return {"full": 0}
         registers = _registers(wires)
@@ -33,7 +33,7 @@ def prove_full(config: SPUConfig, system: Transition) -> Verdict:
         ReferenceBuffer(config, registers).stop_if_full()
         return {"full": PMBSR_EL1.unpack(registers.PMBSR_EL1).S - before}
 
-    arguments = ["busy", "exhausted", "stale", "running", "pmbptr", "pmblimitr", "pmbsr"]
+    arguments = ["busy", "exhausted", "running", "pmbptr", "pmblimitr", "pmbsr"]
     return follows(system, found, arguments=arguments, assuming=relation(config), latency=0)
 
 

@@ -86,7 +86,7 @@ def prove_acceptance(config: SPUConfig, system: Transition) -> Verdict:
         records = SentRecords(config, now)
         return all_of(
             now["running"] == as_bits(runs(now)),
-            now["writing"] == as_bits(writes_records(now)),
+            now["issue.writing"] == as_bits(writes_records(now)),
             implies(
                 records.begins,
                 all_of(

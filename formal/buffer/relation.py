@@ -82,14 +82,16 @@ def _control(config: SPUConfig, wires: Wires, records: SentRecords) -> Iterator[
     yield implies(count != 0, wires["issue.issue_page.known"] == 1)
     yield implies(any_of(not_(stale), wires["kept"] == 1), wires["pmblimitr.E"] == 1)
     full = not_(longest_fits(config, wires["pmbptr"], limit_of(wires)))
-    exhausted = all_of(wires["exhausted"] == 1, not_(stale))
-    yield implies(exhausted, all_of(quiet, full, page.enabled(wires), wires["issue.exceeds"] == 1))
+    exceeds = all_of(full, page.enabled(wires), wires["issue.exceeds"] == 1)
+    yield implies(wires["exhausted"] == 1, all_of(not_(stale), quiet, exceeds))
 
 
 def _position(wires: Wires, records: SentRecords) -> Iterator[Boolean]:
     """Yield the conditions on the address of the next word, and of the word that waits for its transfer."""
     bit, next_ = records.word_bit, records.next
     yield wires["issue.next_word"] == extract(_PAGE_BITS, bit, next_)
+    last_word = extract(_PAGE_BITS - 1, bit, next_) == (1 << _PAGE_BITS - bit) - 1
+    yield (wires["issue.at_page_end"] == 1) == last_word
     if records.units > 1:
         first = records.align.bit_length() - 1
         start = if_else(records.writing, records.origin, next_)

@@ -75,7 +75,11 @@ def _registers(running: int, pmscr: int, pmscr_el2: int = 0) -> Registers:
 
 
 def _inputs(config: SPUConfig, wires: Mapping[str, int]) -> tuple[SPUConfig, Registers, PEState]:
-    return config, _registers(*(wires[name] for name in _programmed(config))), _pe(config, wires)
+    running, *programmed = (wires[name] for name in _programmed(config))
+    # Operations in the cycle after a change of the owner are not profiled.
+    if config.several_owners and wires["new_owner"] == 1:
+        running = 0
+    return config, _registers(running, *programmed), _pe(config, wires)
 
 
 def input_contract(config: SPUConfig) -> Invariant:
@@ -95,7 +99,7 @@ def input_contract(config: SPUConfig) -> Invariant:
 
 
 def _follows(config: SPUConfig, system: Transition, reference: Reference, *more: str) -> Verdict:
-    arguments = [*_programmed(config), *_state(config), *more]
+    arguments = [*_programmed(config), *_state(config), *(["new_owner"] if config.several_owners else []), *more]
     return follows(
         system,
         reference,

@@ -27,9 +27,7 @@ from ..engine.terms import (
     if_else,
     implies,
     not_,
-    remainder,
     ugt,
-    ule,
     ult,
     zero_extend,
 )
@@ -219,12 +217,14 @@ def prove_reports(config: SPUConfig, system: Transition) -> Verdict:
 # Order in which samples are offered.
 
 
-def _entry(config: SPUConfig, wires: Wires, position: int) -> BitVector:
+def _entry(wires: Wires, position: int) -> BitVector:
     """Return the slot at this position of the queue, counted from its head."""
-    words = [wires[f"order.storage[{word}]"] for word in range(config.slots)]
-    head = wires["order.r_port__addr"]
-    address = remainder(zero_extend(4, head) + position, config.slots)
-    return reduce(lambda found, k: if_else(address == k, words[k], found), range(config.slots), words[0])
+    return wires[f"order.entry_{position}"]
+
+
+def _level(wires: Wires) -> BitVector:
+    """Return the number of entries of the queue."""
+    return _ones(wires["order.present"])
 
 
 def queue(config: SPUConfig) -> Invariant:
@@ -236,13 +236,11 @@ def queue(config: SPUConfig) -> Invariant:
     def holds(wires: Wires) -> Boolean:
         if config.slots == 1:
             return boolean(True)
-        level = zero_extend(8 - wires["order.level"].width, wires["order.level"])
-        head, tail = (zero_extend(4, wires[f"order.{port}__addr"]) for port in ("r_port", "w_port"))
-        length = extract(head.width - 1, 0, level)
-        terms = [ule(level, config.slots), tail == remainder(head + length, config.slots)]
-        terms += [ult(address, config.slots) for address in (head, tail)]
+        present = wires["order.present"]
+        # The entries that are present are the first ones.
+        terms = [present & (present + 1) == 0]
         for slot in range(config.slots):
-            found = (all_of(ugt(level, k), _entry(config, wires, k) == slot) for k in range(config.slots))
+            found = (all_of(_bit(present, k), _entry(wires, k) == slot) for k in range(config.slots))
             entries = reduce(operator.add, (as_bits(match, 8) for match in found))
             terms.append(entries == as_bits(_state(wires, slot) == SlotState.FINISHED, 8))
         return all_of(*terms, words_are_kept(config)(wires))
@@ -254,7 +252,7 @@ def prove_order(config: SPUConfig, system: Transition) -> Verdict:
     """Prove that samples are offered in the order in which their operations finished. `system` is an `InFlight`."""
 
     def ordered(now: Wires, then: Wires) -> Boolean:
-        level, after = now["order.level"], then["order.level"]
+        level, after = _level(now), _level(then)
         freed = [
             all_of(_state(now, k) == SlotState.FINISHED, _state(then, k) == SlotState.FREE) for k in range(config.slots)
         ]
@@ -268,11 +266,11 @@ def prove_order(config: SPUConfig, system: Transition) -> Verdict:
         one = {True: constant(1, level.width), False: constant(0, level.width)}
         remaining = level - if_else(removed, one[True], one[False])
         terms = [after == remaining + if_else(added, one[True], one[False])]
-        terms += [implies(freed[k], _entry(config, now, 0) == k) for k in range(config.slots)]
+        terms += [implies(freed[k], _entry(now, 0) == k) for k in range(config.slots)]
         for position in range(config.slots):
-            entry = _entry(config, then, position)
-            before = if_else(removed, _entry(config, now, position + 1), _entry(config, now, position))
-            terms.append(implies(ugt(remaining, position), entry == before))
+            entry = _entry(then, position)
+            later = _entry(now, min(position + 1, config.slots - 1))
+            terms.append(implies(ugt(remaining, position), entry == if_else(removed, later, _entry(now, position))))
             terms.append(implies(all_of(added, remaining == position), entry == now["finish__slot"]))
         return implies(now["rst"] == 0, all_of(*terms))
 
@@ -302,7 +300,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
             "all slots are in use",
             lambda wires: all_of(*(_state(wires, k) == SlotState.IN_FLIGHT for k in range(config.slots))),
         )
-        yield "two finished operations wait", lambda wires: wires["order.level"] == 2
+        yield "two finished operations wait", lambda wires: _level(wires) == 2
     if config.selections_per_cycle > 1:
         yield "two slots are granted in one cycle", lambda wires: _ones(wires["allocation.allocate"]) == 2
         yield (

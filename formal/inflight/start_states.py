@@ -67,6 +67,7 @@ def words_are_kept(config: SPUConfig) -> Invariant:
                 *(implies(extract(n, n, word) == 1, address == n) for n in range(word.width)),
             )
             terms.append(any_of(wires[f"slot_{slot}.slot_state"] == SlotState.FREE, kept))
+            terms.append(word & (word - 1) == 0)
         return all_of(*terms)
 
     return holds

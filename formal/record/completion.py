@@ -5,7 +5,7 @@ from functools import cache
 
 from configurations import distinct
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.completion import Completion
+from spurtle.gateware.completion import Completion, CompletionState
 
 from ..engine.cover import reach
 from ..engine.induction import always, inductive
@@ -20,9 +20,10 @@ __all__ = ["proofs", "prove", "prove_waiting", "waiting"]
 def waiting(wires: Wires) -> Boolean:
     """Return whether a sample is offered in each state in which a verdict or a record is pending.
 
-    These are the states of `CompletionState` after FILTER, which is 0.
+    These are the states of `CompletionState` after FILTER.
     """
-    return all_of(ule(wires["completion_state"], 2), implies(wires["completion_state"] != 0, wires["i__valid"] == 1))
+    state = wires["completion_state"]
+    return all_of(ule(state, CompletionState.RECORD), implies(state != CompletionState.FILTER, wires["i__valid"] == 1))
 
 
 def prove_waiting(system: Transition) -> Verdict:
@@ -34,10 +35,9 @@ def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
     """Return whether the third of three cycles is correct, given the two before."""
     no_reset = all_of(first["rst"] == 0, second["rst"] == 0)
     streams = all_of(stable("i", first, second), stable("i", second, third))
-    # The filter's verdict on a cycle is used in the next cycle. No record is made if the buffer writes none, as in
-    # Discard mode.
-    recorded = all_of(first["rejected"] == 0, second["drop"] == 0, second["writing"] == 1)
-    passed = all_of(second["rejected"] == 0, third["drop"] == 0, third["writing"] == 1)
+    # The filter's verdict on a cycle is used in the next cycle.
+    recorded = all_of(first["rejected"] == 0, second["drop"] == 0, second["discard"] == 0)
+    decided = all_of(stalled("i", first), stalled("i", second), second["o__valid"] == 0)
     begins = all_of(third["o__valid"] == 1, second["o__valid"] == 0)
     accepts = third["i__ready"] == 1
     sends = all_of(third["o__valid"] == 1, third["o__ready"] == 1)
@@ -52,8 +52,9 @@ def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
                 all_of(stalled("i", second), third["o__payload"] == third["i__payload"], third["i__valid"] == 1),
             ),
             implies(stalled("o", second), third["o__valid"] == 1),
-            # A sample is accepted when its record is sent, or when the same verdict drops it, and at no other time.
-            implies(accepts, any_of(sends, all_of(third["o__valid"] == 0, stalled("i", second), not_(passed)))),
+            # A sample is accepted when its record is sent, or in the cycle after the verdict that it has none, and at
+            # no other time.
+            implies(accepts, any_of(sends, all_of(third["o__valid"] == 0, decided, not_(recorded)))),
             implies(sends, accepts),
             # A sample waits only for its record.
             implies(all_of(stalled("i", first), stalled("i", second)), any_of(accepts, third["o__valid"] == 1)),
@@ -70,9 +71,9 @@ def prove(system: Transition) -> Verdict:
 
 
 def _passes_without_record(wires: Wires) -> Boolean:
-    """Return whether a sample passes the filter and `drop` is 0, but it is accepted without a record."""
-    dropped = all_of(wires["i__valid"] == 1, wires["i__ready"] == 1, wires["o__valid"] == 0)
-    return all_of(dropped, wires["filtrated"] == 1, wires["drop"] == 0)
+    """Return whether a sample that passed the filter is accepted without a record, while `drop` is 0."""
+    state, passed = wires["completion_state"], wires["rejections"] == 0
+    return all_of(state == CompletionState.DROP, wires["i__ready"] == 1, passed, wires["drop"] == 0)
 
 
 @cache
@@ -100,7 +101,7 @@ def proofs() -> Iterator[Proof]:
             lambda _, system: reach(system, lambda wires: stalled("o", wires), cycles=5),
         )
         yield proof(
-            "cover: a sample passes while the buffer writes no records",
+            "cover: a sample passes in Discard mode",
             "bounded search",
             lambda _, system: reach(system, _passes_without_record, cycles=5),
         )

@@ -17,7 +17,7 @@ from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import follows
 from ..engine.terms import Boolean, all_of, implies, not_
 from ..engine.transition import Transition, Wires, transition
-from .filter_with_events import FILTER_REGISTERS, FilterWithEvents
+from .filter_verdict import FILTER_REGISTERS, FilterVerdict
 from .sample import WIDEST, Samples, equivalent, unimplemented_facts
 
 __all__ = [
@@ -65,12 +65,12 @@ def _follows(
 
 
 def prove(config: SPUConfig, system: Transition) -> Verdict:
-    """Prove that the verdict matches the reference. `system` is a `FilterWithEvents` of `config`."""
+    """Prove that the verdict matches the reference. `system` is a `FilterVerdict` of `config`."""
     return _follows(config, system, lambda settings, sample: {"collect": filtering.collect(config, settings, sample)})
 
 
 def prove_feed(config: SPUConfig, system: Transition) -> Verdict:
-    """Prove that each PMU event matches the reference. `system` is a `FilterWithEvents` of `config`."""
+    """Prove that each PMU event matches the reference. `system` is a `FilterVerdict` of `config`."""
 
     def events(settings: Registers, sample: Sample) -> Mapping[str, int]:
         return {f"feed_{event}": value for event, value in filtering.feed(config, settings, sample).items()}
@@ -79,7 +79,7 @@ def prove_feed(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
-    """Prove that facts of unimplemented features have no effect. `system` is a `FilterWithEvents` of `config`."""
+    """Prove that facts of unimplemented features have no effect. `system` is a `FilterVerdict` of `config`."""
 
     def ignored(one: Wires, other: Wires) -> Boolean:
         # The block is combinational, so two cycles are any two samples.
@@ -177,7 +177,7 @@ def cover(config: SPUConfig, system: Transition) -> Verdict:
 
 @cache
 def _system(config: SPUConfig) -> Transition:
-    return transition(FilterWithEvents(config))
+    return transition(FilterVerdict(config))
 
 
 _CHANGING = (

@@ -130,6 +130,7 @@ def invariant(config: SPUConfig) -> Invariant:
         zero = all_of(high == 0, not_(borrow))
         terms = [
             implies(borrow, all_of(uge(low, 256 - width), high != 0)),
+            implies(borrow, wires["predecessor"] == high - 1) if width == 1 else boolean(True),
             implies(any_of(halves_zero, high_zero, close), zero),
             implies(close, ult(low, 2 * near)),
             implies(all_of(zero, not_(halves_zero)), uge(low, 256 - 2 * width)),

@@ -31,6 +31,8 @@ class Generator:
         that a test can replace them.
     size : tuple of int
         Further arguments of these functions.
+    late_draw : bool
+        Parameter of the `LFSR`.
     """
 
     bits: int
@@ -39,13 +41,15 @@ class Generator:
     number: str
     next: str
     size: tuple[int, ...] = ()
+    late_draw: bool = False
 
     def build(self) -> LFSR:
-        return LFSR(bits=self.bits, draws=self.draws, reset=self.reset)
+        return LFSR(bits=self.bits, draws=self.draws, reset=self.reset, late_draw=self.late_draw)
 
 
 GENERATORS: Mapping[str, Generator] = {
     "intervals": Generator(8, 1, LFSR_RESET, "random_byte", "draw"),
+    "intervals, one lane": Generator(8, 1, LFSR_RESET, "random_byte", "draw", late_draw=True),
     # Selection of one of two accesses, of an element, of both.
     **{
         f"access by {bits}, {draws} a cycle": Generator(

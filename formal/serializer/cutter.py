@@ -21,8 +21,8 @@ class CutterSpec(wiring.Component):
     -------
     i, o : In, Out
         Ports of the cutter.
-    beat : In(range(beats))
-        Register `beat` of the cutter, connected in the flattened design. Only the invariant of the induction reads it.
+    beat, at_last : In(range(beats)), In(1)
+        Registers of the cutter, connected in the flattened design. Only the invariant of the induction reads them.
     """
 
     def __init__(self, config: SPUConfig):
@@ -33,6 +33,7 @@ class CutterSpec(wiring.Component):
                 "i": In(stream.Signature(record_layout(config))),
                 "o": Out(stream.Signature(beat_layout(config))),
                 "beat": In(range(self._beats)),
+                "at_last": In(1),
             }
         )
 
@@ -68,7 +69,11 @@ class CutterSpec(wiring.Component):
         # All beats are of one record: it is offered until its last beat is selected.
         with m.If(beats != 0):
             m.d.comb += Assert(self.i.valid & (octets == record))
-        m.d.comb += [Assert(self.beat == beats), Assert(beats == (o_beats.index + self.o.valid)[: len(beats)])]
+        m.d.comb += [
+            Assert(self.beat == beats),
+            Assert(self.at_last == (beats == self._beats - 1)),
+            Assert(beats == (o_beats.index + self.o.valid)[: len(beats)]),
+        ]
 
         # Covers: two records back to back; a stall in the middle of a record; a reset there.
         sent = self.o.valid & self.o.ready

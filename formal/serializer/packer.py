@@ -137,6 +137,10 @@ def _assembled_is_correct(config: SPUConfig, wires: Wires) -> Iterator[Boolean]:
     yield (wires["has_space"] == 1) == all_of(not_(complete), ult(fill, beat))
     below = all_of(uge(fill, beat), ult(fill, 2 * beat))
     yield (wires["has_space_after_beat"] == 1) == if_else(complete, ule(fill, beat), below)
+    yield (wires["last"] == 1) == all_of(complete, ule(fill, beat))
+    if (align := config.layout.align) < beat:
+        bits = align.bit_length() - 1, beat.bit_length() - 2
+        yield wires["end"] == extract(bits[1], bits[0], fill + (align - 1))
     # Bytes above `fill`, and padding between steps, are zero.
     for index in range(assembled.width // 8):
         yield implies(ule(fill, index), extract(8 * index + 7, 8 * index, assembled) == 0)

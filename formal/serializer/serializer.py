@@ -71,7 +71,9 @@ def prove_path(system: Transition) -> Verdict:
 
 def _check(config: SPUConfig, mode: Literal["prove", "cover"], depth: int) -> Verdict:
     name = f"serializer-{config.name}-{mode}"
-    return check(CutterSpec(config), name, mode=mode, depth=depth, probes={"beat": "dut.beat"})
+    return check(
+        CutterSpec(config), name, mode=mode, depth=depth, probes={"beat": "dut.beat", "at_last": "dut.at_last"}
+    )
 
 
 @cache

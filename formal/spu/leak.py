@@ -96,8 +96,7 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
             if register in config.registers:
                 terms.append(wires[f"registers.{wire}"] & ~config.writable(register) == 0)
         if config.slots > 1:
-            names = [*(f"order.storage[{slot}]" for slot in range(config.slots)), "order.level"]
-            names += [f"order.{port}_port__addr" for port in "rw"]
+            names = ["order.present", *(f"order.entry_{position}" for position in range(config.slots))]
             names += [*(f"slot_{slot}.slot_state" for slot in range(config.slots)), *registers(config)]
             terms.append(queue(config)({name: wires[f"inflight.{name}"] for name in names}))
         if config.layout.packed:

@@ -42,8 +42,8 @@ def memories(config: SPUConfig) -> list[str]:
     """
     if config.slots == 1:
         return []
-    names = [f"{memory}[{slot}]" for memory in ("operations", "order.storage") for slot in range(config.slots)]
-    return [f"inflight.{name}" for name in (*names, *words(config))]
+    names = [*(f"operations[{slot}]" for slot in range(config.slots)), *words(config)]
+    return [f"inflight.{name}" for name in names]
 
 
 def prove_reset(config: SPUConfig, system: Transition) -> Verdict:
@@ -167,13 +167,13 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
     """Prove the cycles after a change of the owning translation regime. `system` is an `SPU`.
 
     The permissions of the previous owner apply until the cycle in which the owner changes. In the next cycle `running`
-    is 0 at every block, so that operations with either permissions are dropped, and in the cycle after that the
-    previous branch target is invalid. The proofs of `inflight` and `buffer` cover operations in flight and records.
+    is 0, so that operations with either permissions are dropped, and no operation is profiled. In the cycle after that
+    the previous branch target is invalid. The proofs of `inflight` and `buffer` cover operations in flight and records.
     """
 
     def stopped(changing: Wires, after: Wires, later: Wires) -> Boolean:
         terms = [after["control.new_owner"] == 1]
-        terms += [after[f"{block}.running"] == 0 for block in ("buffer", "control", "inflight")]
+        terms += [after[f"{block}.running"] == 0 for block in ("buffer", "inflight")]
         terms += [
             after["control.enabled"] == 0,
             *(after[name] == 0 for name in after if name == "control.branch_enabled"),

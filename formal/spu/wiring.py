@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from amaranth.lib import wiring
 
-from spurtle.arch import PMBSR_EL1, PMSIRR_EL1, Register
+from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1, PMSIRR_EL1, Register
 from spurtle.config import SPUConfig
 from spurtle.gateware.access_choice import AccessChoice
 from spurtle.gateware.buffer import ProfilingBuffer
@@ -78,7 +78,7 @@ def _bit(condition: Boolean) -> BitVector:
 SAME = {
     "control.pmscr": "registers.pmscr",
     "control.pmscr_el2": "registers.pmscr_el2",
-    "control.running": "buffer.running",
+    "control.running": "buffer.active",
     "interval_counter.random": "lfsr.random__0",
     "interval_counter.write": "registers.pmsicr_write",
     "interval_counter.wdata": "registers.wdata",
@@ -92,11 +92,9 @@ SAME = {
     "inflight.sample__ready": "completion.i__ready",
     "completion.i__valid": "inflight.sample__valid",
     "completion.i__payload": "inflight.sample__payload",
-    "completion.writing": "buffer.writing",
     "completion.rejected": "filter.rejected",
     "completion.o__ready": "record_path.sample__ready",
     "filter.sample": "inflight.sample__payload",
-    "filter.events": "record_path.events",
     **{f"filter.{name}": f"registers.{name}" for name in _FILTER_REGISTERS},
     "record_path.sample__valid": "completion.o__valid",
     "record_path.sample__payload": "completion.o__payload",
@@ -165,6 +163,7 @@ def _source(config: SPUConfig, system: Transition, wires: Wires, name: str) -> B
         "interval_counter.interval": lambda: _field(wires, "registers.pmsirr", PMSIRR_EL1, "INTERVAL"),
         "interval_counter.rnd": lambda: _field(wires, "registers.pmsirr", PMSIRR_EL1, "RND"),
         "completion.drop": lambda: wires[_drop(system)],
+        "completion.discard": lambda: _bit(_field(wires, "registers.pmblimitr", PMBLIMITR_EL1, "FM") == FM.DISCARD),
         "buffer.drop": lambda: wires[_drop(system)],
         "lfsr.wdata": lambda: extract(31, 0, wires["registers.wdata"]),
         "access_lfsr.wdata": lambda: extract(63, 32, wires["registers.wdata"]),

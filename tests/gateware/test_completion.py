@@ -24,8 +24,8 @@ class Finished:
         Cycles without a sample before it.
     passes : bool
         Whether it passes the filter.
-    stop : int or None
-        The cycle in which the buffer does not write records.
+    discard : int or None
+        The cycle in which the buffer is in Discard mode.
     drop_from : int or None
         The first cycle in which `drop` is asserted.
     wait : int
@@ -34,7 +34,7 @@ class Finished:
 
     idle: int = 0
     passes: bool = True
-    stop: int | None = None
+    discard: int | None = None
     drop_from: int | None = None
     wait: int = 0
 
@@ -45,7 +45,7 @@ class Finished:
         The state in the cycle of the verdict determines it. `drop` reports earlier stops, and the buffer drops a
         record on later ones.
         """
-        return self.passes and self.stop != 1 and (self.drop_from is None or self.drop_from > 1)
+        return self.passes and self.discard != 1 and (self.drop_from is None or self.drop_from > 1)
 
 
 class CompletionBench(Bench):
@@ -64,14 +64,14 @@ class CompletionBench(Bench):
         async def scenario(ctx: Any) -> None:
             for sample in samples:
                 payload = random.getrandbits(len(dut.i.payload.as_value()))
-                last = 2 + sample.wait if sample.recorded else 1
+                last = 2 + sample.wait if sample.recorded else 2
                 for at in range(-sample.idle, last + 1):
                     reasons, noise = random.randrange(1, 1 << len(dut.rejected)), random.getrandbits(len(dut.rejected))
                     inputs = [
                         (dut.i.valid, at >= 0),
                         (dut.i.payload.as_value(), payload),
                         (dut.rejected, reasons if at == 0 and not sample.passes else noise if at else 0),
-                        (dut.writing, at != sample.stop),
+                        (dut.discard, at == sample.discard),
                         (dut.drop, sample.drop_from is not None and at >= sample.drop_from),
                         (dut.o.ready, at == last if at >= 2 else random.getrandbits(1)),
                     ]
@@ -79,7 +79,7 @@ class CompletionBench(Bench):
                     where = f"cycle {at} of {sample}, seed {seed}"
                     assert fed == (at == 0), where
                     assert filtrated == (at == 1 and sample.passes), where
-                    assert record == (at >= 2), where
+                    assert record == (at >= 2 and sample.recorded), where
                     if record:
                         assert output == payload, where
                     # `ready` is not checked before a sample is valid.
@@ -104,14 +104,14 @@ def test_samples_in_sequence(bench: CompletionBench, passes: bool) -> None:
 @pytest.mark.parametrize("when", range(5))
 def test_drop_before_the_verdict_prevents_the_record(bench: CompletionBench, when: int, passes: bool) -> None:
     # After the verdict only the buffer can drop the record.
-    bench.play([Finished(passes=passes, stop=when, drop_from=when + 1, wait=2), Finished(), Finished(drop_from=0)])
+    bench.play([Finished(passes=passes, discard=when, drop_from=when + 1, wait=2), Finished(), Finished(drop_from=0)])
 
 
 finished = st.builds(
     Finished,
     idle=st.integers(0, 2),
     passes=st.booleans(),
-    stop=st.none() | st.integers(0, 5),
+    discard=st.none() | st.integers(0, 5),
     drop_from=st.none() | st.integers(0, 5),
     wait=st.integers(0, 3),
 )

@@ -90,6 +90,7 @@ ARGUMENTS: dict[str, Any] = {
     "draws": 2,
     "half_bytes": 2048,
     "identity": 1,
+    "late_draw": False,
     "memory_bytes": 4096,
     "outstanding": 1,
     "program": load(),

@@ -86,10 +86,21 @@ class ControlBench(Bench):
         self.owners.append(control.owner(config, driven))
         return await cycle(ctx, [(self.inputs, packed(values))], *self.outputs)
 
+    async def change(self, ctx: Any, registers: Registers, pe: PEState) -> None:
+        """Check the cycle after the registers were driven: nothing is profiled if they changed the owner."""
+        outputs = await self.drive(ctx, registers, pe, pe, (registers, pe))
+        enabled, branch_enabled, new_owner = outputs[0], outputs[-2], outputs[-1]
+        if self.config.several_owners:
+            assert new_owner == (self.owners[-2] != self.owners[-3]), (registers, pe)
+        if new_owner:
+            assert not enabled, (registers, pe)
+            assert not branch_enabled, (registers, pe)
+        self.coverage["new owner", new_owner] += 1
+
     async def check(
         self, ctx: Any, registers: Registers, pe: PEState, other: PEState, following: tuple[Registers, PEState]
     ) -> None:
-        """Check the outputs in a state of the PE whose registers were driven before.
+        """Check the outputs in a state of the PE whose registers were driven in the two cycles before.
 
         `other` is the state in which a branch was executed. `following` are the registers of the next state.
         """
@@ -97,7 +108,9 @@ class ControlBench(Bench):
         outputs = await self.drive(ctx, registers, pe, other, following)
         enabled, collect, offset, may_program, branch_enabled, new_owner = outputs
         where = registers, pe
-        assert enabled == control.profiling_enabled(config, registers, pe), where
+        # Without EL3 the owner has the Security state of the PE, which is random here.
+        assert new_owner == (config.several_owners and self.owners[-2] != self.owners[-3]), where
+        assert enabled == (control.profiling_enabled(config, registers, pe) and not new_owner), where
         if enabled:
             self.check_collection(registers, pe, collect, offset)
             self.coverage["at", control.owner(config, pe), pe.el] += 1
@@ -105,11 +118,9 @@ class ControlBench(Bench):
             assert may_program == programmable(config, pe), where
         if config.pbt:
             at = {name: getattr(other, name) for name in ("el", "ns", "nse", "aarch32")}
-            profiled = control.branch_profiled(config, registers, pe, **at)
+            profiled = control.branch_profiled(config, registers, pe, **at) and not new_owner
             assert branch_enabled == profiled, (where, at)
             self.coverage["branch", profiled] += 1
-        if config.several_owners:
-            assert new_owner == (self.owners[-2] != self.owners[-3]), where
         self.coverage["programmable", may_program] += 1
 
     def check_collection(self, registers: Registers, pe: PEState, collect: Any, offset: int) -> None:
@@ -137,6 +148,7 @@ def test_like_the_reference(config: SPUConfig) -> None:
         states = [(random_registers(random, config), random_pe(random, config)) for _ in range(STATES + 1)]
         await bench.drive(ctx, *states[0], states[0][1], states[0])
         for (registers, pe), following in pairwise(states):
+            await bench.change(ctx, registers, pe)
             await bench.check(ctx, registers, pe, random_pe(random, config), following)
 
     bench.run(scenario)
@@ -166,7 +178,7 @@ def required_coverage(config: SPUConfig) -> set[tuple[Any, ...]]:
     hosts = [(ns, nse) for ns, nse in states if ns or config.sel2] if config.el2 else []
     required |= {("at", Owner(ns, nse, 2), el) for ns, nse in hosts for el in range(3)}
     if config.several_owners:
-        required.add(("programmable", 0))
+        required |= {("programmable", 0), ("new owner", 0), ("new owner", 1)}
     if config.pbt:
         required |= {("branch", False), ("branch", True)}
     required |= {("contexts", one, other) for one in (0, 1) for other in ((0, 1) if config.el2 else (0,))}

@@ -27,9 +27,9 @@ PRIME_FACTORS = (3, 5, 17, 257, 65537)
 # The component.
 
 
-@pytest.fixture(scope="module")
-def dut() -> LFSR:
-    return LFSR(bits=8, draws=1, reset=LFSR_RESET)
+@pytest.fixture(scope="module", params=[False, True], ids=["draw", "late draw"])
+def dut(request: pytest.FixtureRequest) -> LFSR:
+    return LFSR(bits=8, draws=1, reset=LFSR_RESET, late_draw=request.param)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Tests of records, events and the filter of the gateware against the reference in random configurations."""
+"""Tests of records and the filter of the gateware against the reference in random configurations."""
 
 import json
 import sys
@@ -46,11 +46,11 @@ class RecordPathBench(Bench):
         finally:
             sys.set_int_max_str_digits(digits)
 
-    def encode(self, samples: Iterable[Sample]) -> list[tuple[bytes, int]]:
-        """Return the record and the Events packet of each sample. No beat is stalled."""
+    def encode(self, samples: Iterable[Sample]) -> list[bytes]:
+        """Return the record of each sample. No beat is stalled."""
         dut, config = self.dut, self.config
 
-        async def scenario(ctx: Any) -> list[tuple[bytes, int]]:
+        async def scenario(ctx: Any) -> list[bytes]:
             ctx.set(dut.beat.ready, 1)
             ctx.set(dut.accepted, 1)
             encoded = []
@@ -65,7 +65,7 @@ class RecordPathBench(Bench):
                         ctx.set(dut.sample.valid, 0)
                     if valid:
                         octets += data.to_bytes(config.bus_bytes, "little")[: end * config.layout.align or None]
-                encoded.append((octets, ctx.get(dut.events)))
+                encoded.append(octets)
             return encoded
 
         return self.run(scenario)
@@ -104,8 +104,7 @@ def test_like_the_reference(count: int, record_property: Callable[[str, object],
         random = Random(f"{SEED} {number}")
         config = random_configuration(random)
         samples = [random_sample(random, config) for _ in range(SAMPLES)]
-        for sample, (octets, events) in zip(samples, RecordPathBench(config).encode(samples), strict=True):
-            assert events == records.events(config, sample), (number, config, sample)
+        for sample, octets in zip(samples, RecordPathBench(config).encode(samples), strict=True):
             assert octets == records.encode(config, sample), (number, config, sample)
         decisions = [(random_registers(random, config, sample), sample) for sample in samples for _ in range(2)]
         FilterBench(config).check(decisions)

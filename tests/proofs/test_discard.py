@@ -18,7 +18,7 @@ class IgnoresDiscardMode(FaultMixin, ProfilingBuffer):
     """Discard mode is ignored."""
 
     def add_fault(self, m):
-        m.d.comb += [self.writing.eq(self.running), m.submodules.issue.enabled.eq(1)]
+        m.d.comb += [m.submodules.issue.writing.eq(self.running), m.submodules.issue.enabled.eq(1)]
 
 
 class LosesCollisions(FaultMixin, ProfilingBuffer):

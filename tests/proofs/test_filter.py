@@ -9,8 +9,8 @@ from configurations import FEATURES
 from formal.engine.proof import Result
 from formal.engine.transition import Transition, transition
 from formal.record import filter as filter_
-from formal.record import filter_with_events, record
-from formal.record.filter_with_events import FilterWithEvents
+from formal.record import filter_verdict, record
+from formal.record.filter_verdict import FilterVerdict
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, UnpredictableFilter
 from spurtle.gateware.filter import Filter
@@ -25,7 +25,7 @@ EVERY = replace(FEATURES["minimal_fds"], name="every", version=PMSVer.SPE_V1P4, 
 
 @pytest.fixture(scope="module")
 def circuit() -> Transition:
-    return transition(FilterWithEvents(EVERY))
+    return transition(FilterVerdict(EVERY))
 
 
 def test_a_wrong_reference_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ def test_a_wrong_reference_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         filtering, "type_flags", lambda config, facts: facts.store << 2 | facts.load << 1 | facts.branch
     )
-    system = transition(FilterWithEvents(config))
+    system = transition(FilterVerdict(config))
     verdict = filter_.prove(config, system)
     assert verdict.result is Result.FAIL
     assert "expected  collect = 0x" in verdict.evidence
@@ -51,7 +51,7 @@ def test_a_missing_filter_in_the_reference_fails(
 @pytest.mark.parametrize("count", tiers(full=[2], long=[10]))
 def test_seeded_faults_of_the_filter_fail(count: int) -> None:
     check_faults(
-        lambda: FilterWithEvents(EVERY),
+        lambda: FilterVerdict(EVERY),
         [partial(filter_.prove_feed, EVERY), partial(filter_.prove, EVERY)],
         count=count,
         assuming=filter_.registers(EVERY),
@@ -77,20 +77,20 @@ def test_a_filter_that_accepts_more_with_another_enabled_fails(
     monkeypatch: pytest.MonkeyPatch, circuit: Transition
 ) -> None:
     assert filter_.prove_monotone(EVERY, circuit).result is Result.PASS
-    monkeypatch.setattr(filter_with_events, "Filter", AcceptsType)
-    WrongCircuit(FilterWithEvents, EVERY, filter_.prove_monotone).check()
+    monkeypatch.setattr(filter_verdict, "Filter", AcceptsType)
+    WrongCircuit(FilterVerdict, EVERY, filter_.prove_monotone).check()
 
 
 def test_a_filter_that_rejects_nothing_is_not_covered(monkeypatch: pytest.MonkeyPatch, circuit: Transition) -> None:
     assert filter_.cover(EVERY, circuit).result is Result.PASS
-    monkeypatch.setattr(filter_with_events, "Filter", RejectsNothing)
-    assert "FT alone rejects" in filter_.cover(EVERY, transition(FilterWithEvents(EVERY))).evidence
+    monkeypatch.setattr(filter_verdict, "Filter", RejectsNothing)
+    assert "FT alone rejects" in filter_.cover(EVERY, transition(FilterVerdict(EVERY))).evidence
 
 
 def test_only_filters_without_effect_disable_each_other(circuit: Transition) -> None:
     assert filter_.cover_exception(EVERY, circuit).result is Result.PASS
     discards = replace(EVERY, unpredictable_filter=UnpredictableFilter.DISCARD)
-    system = transition(FilterWithEvents(discards))
+    system = transition(FilterVerdict(discards))
     assert filter_.prove_monotone(discards, system).result is Result.PASS
     assert filter_.cover_exception(discards, system).result is Result.FAIL
     # Without the exception, the proof fails for the circuit whose filters have no effect.
@@ -110,8 +110,8 @@ def test_facts_of_unimplemented_features_that_have_an_effect_fail(
     monkeypatch: pytest.MonkeyPatch, circuit: Transition
 ) -> None:
     assert filter_.prove_ignored(EVERY, circuit).result is Result.PASS
-    monkeypatch.setattr(filter_with_events, "Filter", ReadsUnimplementedFact)
-    WrongCircuit(FilterWithEvents, EVERY, filter_.prove_ignored).check()
+    monkeypatch.setattr(filter_verdict, "Filter", ReadsUnimplementedFact)
+    WrongCircuit(FilterVerdict, EVERY, filter_.prove_ignored).check()
 
     # The circuit has the Guarded control stack, the configuration of the proof has not.
     config, without = FEATURES["minimal_gcs"], replace(FEATURES["minimal_gcs"], name="without", gcs=False)

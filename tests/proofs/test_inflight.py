@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 from amaranth.hdl import C, Mux, Signal
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component
 
 from configurations import FEATURES
@@ -16,6 +15,7 @@ from formal.inflight import captures, inflight, latencies
 from formal.sampling import interval
 from formal.spu import spu
 from spurtle.gateware import inflight as inflight_rtl
+from spurtle.gateware.finish_order import FinishOrder
 from spurtle.gateware.slots import Allocation
 from tests.support.proofs import FaultMixin, WrongCircuit, check_faults
 from tests.support.tiers import tiers
@@ -71,7 +71,7 @@ class ReadsOther(FaultMixin, inflight_rtl.InFlight):
     """A sample has the start state of another slot."""
 
     def add_fault(self, m):
-        m.d.comb += m.submodules.start_states.slot.eq(~m.submodules.order.r_data)
+        m.d.comb += m.submodules.start_states.slot.eq(~m.submodules.order.first)
 
 
 class CountsAfterCompletion(FaultMixin, inflight_rtl.Slot):
@@ -82,11 +82,11 @@ class CountsAfterCompletion(FaultMixin, inflight_rtl.Slot):
             m.d.sync += self.translation.eq(self.translation + 1)
 
 
-class KeepsEntries(FaultMixin, SyncFIFO):
-    """The level of the queue is not decremented."""
+class KeepsEntries(FaultMixin, FinishOrder):
+    """The entries of the queue are not removed."""
 
     def add_fault(self, m):
-        m.d.sync += self.level.eq(self.level + (self.w_en & self.w_rdy))
+        m.d.sync += self.present.eq(self.present | self.push)
 
 
 @pytest.mark.parametrize("wrong", tiers(full=[FollowsPE, SharesWords]))
@@ -109,7 +109,7 @@ def test_a_counter_that_does_not_stop_at_completion_fails() -> None:
 
 @pytest.mark.full
 def test_a_queue_that_keeps_removed_entries_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflight_rtl, "SyncFIFO", KeepsEntries)
+    monkeypatch.setattr(inflight_rtl, "FinishOrder", KeepsEntries)
     system = transition(inflight_rtl.InFlight(SEVERAL))
     assert "a cycle violates it" in inductive(system, inflight.queue(SEVERAL)).evidence
     assert "a cycle violates it" in inflight.prove_order(SEVERAL, system).evidence

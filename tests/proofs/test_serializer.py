@@ -83,7 +83,7 @@ def test_a_wrong_cutter_fails(wrong: type[Cutter], tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(sby, "BUILD", tmp_path)
     monkeypatch.setattr(cutter, "Cutter", wrong)
     spec = cutter.CutterSpec(CONFIGS["minimal"])
-    verdict = sby.check(spec, "faulty", mode="prove", depth=2, probes={"beat": "dut.beat"})
+    verdict = sby.check(spec, "faulty", mode="prove", depth=2, probes={"beat": "dut.beat", "at_last": "dut.at_last"})
     # After a reset the fault appears only after more than two cycles: the induction step fails, not the base case.
     assert verdict.result is Result.UNKNOWN
     assert "trace_induct.vcd" in verdict.evidence

@@ -212,14 +212,15 @@ class Driver:
         inputs = [*self._stimulus(record), *access, (dut.collision, collision), (dut.new_owner, new_owner)]
         inputs += [(dut.write.abort, abort)] if hasattr(dut.write, "abort") else []
         outputs = (dut.i.ready, dut.write.beat.valid, dut.write.beat.ready, dut.write.beat.payload.as_value())
-        status = (dut.full, dut.running, dut.writing, dut.accepted, dut.busy)
+        status = (dut.full, dut.active, dut.running, dut.accepted, dut.busy)
         discard = getattr(dut.write, "discard", C(0))
-        beat_accepted, valid, ready, payload, full, running, writing, accepted, busy, discards = await cycle(
+        beat_accepted, valid, ready, payload, full, active, running, accepted, busy, discards = await cycle(
             self._ctx, inputs, *outputs, *status, discard
         )
         enabled = self._registers.PMBLIMITR_EL1 & 1 and not self._registers.PMBSR_EL1 & STOPPED
-        assert running == (enabled and not new_owner)
-        assert writing == (running and PMBLIMITR_EL1.unpack(self._registers.PMBLIMITR_EL1).FM != FM.DISCARD)
+        assert active == bool(enabled)
+        assert running == (active and not new_owner)
+        writing = running and PMBLIMITR_EL1.unpack(self._registers.PMBLIMITR_EL1).FM != FM.DISCARD
         assert valid or not self._begun, "the first beat must be valid in the cycle after `accepted`"
         self._begun = bool(accepted and writing)
         assert discards == (self._discarding and hasattr(dut.write, "discard"))

@@ -6,7 +6,7 @@ from typing import Any
 from spurtle.config import SPUConfig
 from spurtle.gateware.filter import Filter
 from spurtle_sim.cosim.pack import sample_bits
-from spurtle_sim.model import filtering, records
+from spurtle_sim.model import filtering
 from spurtle_sim.model.operation import Sample
 from spurtle_sim.model.registers import Registers
 from tests.support.gateware import Bench
@@ -43,7 +43,6 @@ class FilterBench(Bench):
                 if sample is not current:
                     current = sample
                     ctx.set(dut.sample.as_value(), sample_bits(config, sample))
-                    ctx.set(dut.events, records.events(config, sample))
                 for port, name in ports:
                     ctx.set(port, getattr(registers, name))
                 verdicts.append(ctx.get(dut.rejected.as_value()) == 0)

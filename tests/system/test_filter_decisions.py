@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from configurations import FOR_BLOCKS
-from formal.record.filter_with_events import FilterWithEvents
+from formal.record.filter_verdict import FilterVerdict
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig, UnpredictableFilter
 from spurtle.export import verilog
@@ -38,7 +38,7 @@ class Filter:
 
     def __init__(self, config: SPUConfig):
         self.config = config
-        design = verilog.generate(FilterWithEvents(config), "filter_with_events")
+        design = verilog.generate(FilterVerdict(config), "filter_verdict")
         (width,) = (port.width for port in design.ports if port.name == "sample")
         self._sample_words = -(-width // 32)
         sizes = {"SAMPLE_WORDS": self._sample_words, "SETTING_WORDS": 2 * len(REGISTERS)}
@@ -70,7 +70,7 @@ class Filter:
 
 
 def _decisions(config: SPUConfig, design: verilog.Verilog, width: int) -> str:
-    """Return Verilog around `filter_with_events`, with one port for all registers and one for all outputs."""
+    """Return Verilog around `filter_verdict`, with one port for all registers and one for all outputs."""
     outputs = ["collect", *(f"feed_{event}" for event in config.feed_events)]
     ports = [name.lower().removesuffix("_el1") for name in REGISTERS]
     connections = [
@@ -85,7 +85,7 @@ module decisions(
   input [{width - 1}:0] sample,
   output [{len(outputs) - 1}:0] answer
 );
-  filter_with_events filter({", ".join(connections)});
+  filter_verdict filter({", ".join(connections)});
 endmodule
 """
 

@@ -74,10 +74,10 @@ class ProfilingBuffer(ConfiguredComponent):
         Value that software writes.
     collision : In(1)
         Sets PMBSR_EL1.COLL.
+    active : Out(1)
+        The buffer is enabled and not stopped.
     running : Out(1)
-        The buffer is enabled and not stopped, and its owner did not change in the previous cycle.
-    writing : Out(1)
-        The buffer is running and not in Discard mode.
+        It is active, and its owner did not change in the previous cycle.
     busy : Out(1)
         A record is outstanding or is being dropped, or `pmbptr` and `pmbsr` do not show yet what memory answered, or
         whether the buffer is full.
@@ -105,8 +105,8 @@ class ProfilingBuffer(ConfiguredComponent):
                 "pmbsr_write": In(1),
                 "wdata": In(64),
                 "collision": In(1),
+                "active": Out(1),
                 "running": Out(1),
-                "writing": Out(1),
                 "busy": Out(1),
                 "full": Out(1),
             },
@@ -134,23 +134,27 @@ class ProfilingBuffer(ConfiguredComponent):
         quiet = records.none & ~answered
         fault = self.write.done & (self.write.fault.kind != WriteFaultKind.NONE)
         m.d.comb += [
-            self.running.eq(self.pmblimitr.E & ~self.pmbsr.S & ~self.new_owner),
-            self.writing.eq(self.running & fill_mode),
+            self.active.eq(self.pmblimitr.E & ~self.pmbsr.S),
+            self.running.eq(self.active & ~self.new_owner),
+            issue.writing.eq(self.running & fill_mode),
             issue.reload.eq(stale & quiet & self.running),
             issue.open.eq(may_begin & ~self.pmbsr.S & ~self.new_owner),
             next_stale.eq(disturbed | fault | (stale & ~issue.load)),
             commit.eq(kept & ~self.pmbsr.S & ~self.new_owner),
-            self.full.eq(exhausted & ~stale & ~self.pmbsr.S & ~self.new_owner),
-            self.busy.eq(~quiet | ~issue.idle | self.new_owner | (self.writing & (stale | ~issue.fits))),
+            self.full.eq(exhausted & ~self.pmbsr.S & ~self.new_owner),
+            status.kept.eq(~stale & ~disturbed),
+            status.exhausted.eq(exhausted),
+            status.blocked.eq(self.new_owner),
+            self.busy.eq(~quiet | ~issue.idle | self.new_owner | (issue.writing & (stale | ~issue.fits))),
         ]
         m.d.sync += [
             stale.eq(next_stale),
             answered.eq(self.write.done),
             # Registered, because they are in long paths. `running` of the next cycle is that of this one except for S
             # and the owner: PMBLIMITR_EL1 changes only after a write.
-            kept.eq(self.write.done & ~stale & ~disturbed),
+            kept.eq(status.kept & self.write.done),
             may_begin.eq(~next_stale & records.vacant),
-            exhausted.eq(issue.exceeds & quiet & ~stale & fill_mode),
+            exhausted.eq(issue.exceeds & quiet & ~stale & ~disturbed & fill_mode),
         ]
         self._connect_issue(m, issue, fill_mode)
         self._connect_records(m, issue, records, pointer, fault)
@@ -163,7 +167,6 @@ class ProfilingBuffer(ConfiguredComponent):
         connect(m, issue.beat, flipped(self.write.beat))
         m.d.comb += [
             issue.drop.eq(self.drop),
-            issue.writing.eq(self.writing),
             issue.pointer.eq(self.pmbptr),
             issue.limit.eq(self.pmblimitr.LIMIT),
             issue.enabled.eq(fill_mode),
@@ -195,8 +198,6 @@ class ProfilingBuffer(ConfiguredComponent):
             self.pmbptr.eq(pointer.pmbptr),
             status.answered.eq(self.write.done),
             status.fault.eq(self.write.fault),
-            status.commit.eq(commit),
-            status.full.eq(self.full),
             status.collision.eq(self.collision),
             status.write.eq(self.pmbsr_write),
             status.wdata.eq(self.wdata),

@@ -20,8 +20,8 @@ class BufferStatus(ConfiguredComponent):
     Events of one cycle take effect in this order: a write by software, a collision, a fault or a full buffer, an
     asynchronous External abort.
 
-    Timing: the answer of memory is decoded and registered; `commit` is asserted in the cycle after it. PMBSR_EL1
-    changes in the cycle after an event. Reset: zero.
+    Timing: the answer of memory is decoded and registered, so that PMBSR_EL1 changes two cycles after it. It changes in
+    the cycle after other events. Reset: zero.
 
     Members
     -------
@@ -29,10 +29,12 @@ class BufferStatus(ConfiguredComponent):
         Strobe: memory answers a record.
     fault : In(FaultLayout)
         Its fault, in that cycle.
-    commit : In(1)
-        Strobe in the next cycle: the record was not abandoned, so a fault is reported.
-    full : In(1)
+    kept : In(1)
+        The record was not abandoned, so a fault is reported. In that cycle too.
+    exhausted : In(1)
         Strobe: the buffer is full. Never in the cycle after `answered`.
+    blocked : In(1)
+        In this cycle neither `exhausted` nor a fault of the previous cycle is recorded.
     abort : In(1)
         Strobe: asynchronous External abort. Only if PMBSR_EL1 reports External aborts.
     collision : In(1)
@@ -52,8 +54,9 @@ class BufferStatus(ConfiguredComponent):
             {
                 "answered": In(1),
                 "fault": In(FaultLayout(config)),
-                "commit": In(1),
-                "full": In(1),
+                "kept": In(1),
+                "exhausted": In(1),
+                "blocked": In(1),
                 **when(config.external_aborts, abort=In(1)),
                 "collision": In(1),
                 "write": In(1),
@@ -66,7 +69,6 @@ class BufferStatus(ConfiguredComponent):
         m = Module()
 
         # What an event records: registered before it is, because the events are at the end of long paths.
-        faulted = Signal()
         syndrome = Signal(
             data.StructLayout({"EC": 6, "MSS": 16, **dict.fromkeys(self._config.fault_flags, 1)}),
             init={"EC": arch.EC.OTHER, "MSS": arch.BSC.BUFFER_FILLED},
@@ -74,7 +76,10 @@ class BufferStatus(ConfiguredComponent):
         not_at_end = Signal()
         failed = Signal()
         self._decode(m, syndrome, not_at_end, failed)
-        m.d.comb += faulted.eq(failed & self.commit)
+        faulted = Signal()
+        recorded = Signal()
+        open_ = ~self.pmbsr.S & ~self.blocked
+        m.d.comb += [faulted.eq(failed & open_), recorded.eq((failed | self.exhausted) & open_)]
 
         with m.If(self.write):
             m.d.sync += self.pmbsr.eq(self.wdata & self._config.writable(arch.PMBSR_EL1))
@@ -94,7 +99,7 @@ class BufferStatus(ConfiguredComponent):
             # EA is set even if the record was abandoned.
             with m.If(self.abort | external):
                 m.d.sync += self.pmbsr.EA.eq(1)
-        with m.If((self.full | faulted) & ~stopped):
+        with m.If(recorded & ~stopped):
             m.d.sync += [self.pmbsr.S.eq(1), self.pmbsr.EC.eq(syndrome.EC), self.pmbsr.MSS.eq(syndrome.MSS)]
             m.d.sync += self.pmbsr.MSS2.eq(0)
             m.d.sync += [self.pmbsr[flag].eq(syndrome[flag]) for flag in self._config.fault_flags]
@@ -114,7 +119,7 @@ class BufferStatus(ConfiguredComponent):
         """
         fault = self.fault
         m.d.sync += [
-            failed.eq(self.answered & self._is_fault()),
+            failed.eq(self.answered & self._is_fault() & self.kept),
             not_at_end.eq((fault.word != 0) | (fault.kind == WriteFaultKind.NOT_ALLOWED)),
             syndrome.eq(syndrome.shape().const({"EC": arch.EC.OTHER, "MSS": arch.BSC.BUFFER_FILLED})),
         ]

@@ -20,23 +20,26 @@ class CompletionState(FSMState):
 
     FILTER = 0
     DECIDE = 1
-    RECORD = 2
+    DROP = 2
+    RECORD = 3
 
 
 class Completion(ConfiguredComponent):
     """Control of filtering and recording of finished samples, one after the other.
 
     Timing: the filter has the cycle in which a sample becomes valid. Its results are registered, and combined and used
-    in the next cycle. A record is requested from the cycle after that on.
+    in the next cycle. A record is requested from the cycle after that on, or the sample is accepted in that cycle, in a
+    state of its own: the results arrive too late to release a slot. If the buffer stops in the cycle in which they are
+    used, or later, the buffer drops the record.
 
     Members
     -------
     i : In(stream of SampleLayout)
         Accepted when its record has been sent, or when it is known that it has none.
     drop : In(1)
-        The record of the sample at `i` is to be dropped.
-    writing : In(1)
-        The Profiling Buffer writes records: it is enabled and not stopped, nor in Discard mode.
+        The record of the sample at `i` is to be dropped, because the buffer did not run in some earlier cycle.
+    discard : In(1)
+        The Profiling Buffer is in Discard mode: no record is made.
     rejected : In, one bit for each of filters
         Filters that reject the sample at `i`. Combinational.
     fed, filtrated : Out(1)
@@ -54,7 +57,7 @@ class Completion(ConfiguredComponent):
             {
                 "i": In(stream.Signature(SampleLayout(config))),
                 "drop": In(1),
-                "writing": In(1),
+                "discard": In(1),
                 "rejected": In(len(config.filters)),
                 "fed": Out(1),
                 "filtrated": Out(1),
@@ -78,11 +81,14 @@ class Completion(ConfiguredComponent):
 
             with m.State(CompletionState.DECIDE):
                 m.d.comb += self.filtrated.eq(passed)
-                with m.If(passed & ~self.drop & self.writing):
-                    m.next = CompletionState.RECORD
+                with m.If(~passed | self.drop | self.discard):
+                    m.next = CompletionState.DROP
                 with m.Else():
-                    m.d.comb += self.i.ready.eq(1)
-                    m.next = CompletionState.FILTER
+                    m.next = CompletionState.RECORD
+
+            with m.State(CompletionState.DROP):
+                m.d.comb += self.i.ready.eq(1)
+                m.next = CompletionState.FILTER
 
             with m.State(CompletionState.RECORD):
                 m.d.comb += [self.o.valid.eq(1), self.i.ready.eq(self.o.ready)]

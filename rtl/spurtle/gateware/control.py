@@ -95,7 +95,7 @@ class ProfilingControl(ConfiguredComponent):
     running : In(1)
         The Profiling Buffer is enabled and not stopped.
     enabled : Out(1)
-        Profiling is enabled for the operations that pass the sampling point in this cycle.
+        Profiling is enabled for the operations that pass the sampling point in this cycle. Zero if `new_owner` is one.
     collect : Out(CollectionPermissions)
         Valid while `enabled` is one.
     offset : Out(64)
@@ -136,9 +136,10 @@ class ProfilingControl(ConfiguredComponent):
 
         owner = Signal(BufferOwner)
         previous_owner = Signal(BufferOwner)
+        changed = Signal()
         permissions = Signal(PermissionsLayout(self._config))
         self._derive_owner(m, owner)
-        self._permit(m, permissions, owner)
+        self._permit(m, permissions, owner, changed)
         self._collect(m, permissions)
         m.d.comb += self.enabled.eq(self._profiled(self.pe, previous_owner, permissions) & ~self.pe.debug)
         if self._config.pbt:
@@ -150,8 +151,9 @@ class ProfilingControl(ConfiguredComponent):
             is_owner = self._same_state(self.pe, previous_owner) & ((self.pe.el == 2) | ~previous_owner.el2)
             m.d.comb += self.programmable.eq((self.pe.el == 3) | is_owner)
             # An operation in the cycle of the change still has the permissions of the previous owner. `running` of the
-            # buffer, which depends on `new_owner`, drops it one cycle later.
-            m.d.sync += [previous_owner.eq(owner), self.new_owner.eq(owner.as_value() != previous_owner.as_value())]
+            # buffer, which depends on `new_owner`, drops it one cycle later. In that cycle no operation is profiled.
+            m.d.comb += changed.eq(owner.as_value() != previous_owner.as_value())
+            m.d.sync += [previous_owner.eq(owner), self.new_owner.eq(changed)]
 
         return m
 
@@ -178,10 +180,11 @@ class ProfilingControl(ConfiguredComponent):
 
     def _profiled(self, state, owner, permissions):
         """Return whether profiling is enabled in `state`, except in Debug state. It is never enabled at EL3."""
-        enabled = permissions.profiled.bit_select(state.el, 1)
+        # An AND-OR has fewer levels than a multiplexer, and is zero at EL3.
+        enabled = Cat(bit & (state.el == level) for level, bit in enumerate(permissions.profiled)).any()
         return self.running & self._same_state(state, owner) & ~state.aarch32 & enabled
 
-    def _permit(self, m, permissions, owner):
+    def _permit(self, m, permissions, owner, changed):
         """Register the permissions, except for the offset."""
         tge = self._tge(owner)
         el0, profiled = self.pmscr.E0SPE, []
@@ -197,7 +200,7 @@ class ProfilingControl(ConfiguredComponent):
             }
         # Profiling is not enabled for an owner at EL1 while HCR_EL2.TGE is one.
         permitted = owner.el2 | ~tge
-        permit["profiled"] = Cat(el0 & permitted, self.pmscr.E1SPE & permitted, *profiled)
+        permit["profiled"] = Mux(changed, 0, Cat(el0 & permitted, self.pmscr.E1SPE & permitted, *profiled))
         m.d.sync += [permissions[name].eq(permission) for name, permission in permit.items()]
 
     def _el2_profiled(self, owner):

@@ -27,7 +27,7 @@ class Cutter(ConfiguredComponent):
     o : Out(stream of beat_layout)
     """
 
-    proof_signals = ("beat", "low", "high")
+    proof_signals = ("beat", "at_last", "low", "high")
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -56,16 +56,18 @@ class Cutter(ConfiguredComponent):
         in_high = beat >= half
         last = Signal()
         advance = Signal()
+        # `beat` is the last one. Registered, because `i.ready` is at the start of a long path.
+        at_last = Signal(init=self._beats == 1)
         m.d.comb += [
             advance.eq(~self.o.valid | self.o.ready),
             self.o.p.data.eq(low | high),
             self.o.p.last.eq(last),
-            self.i.ready.eq(advance & (beat == self._beats - 1)),
+            self.i.ready.eq(advance & at_last),
         ]
         with m.If(advance):
             m.d.sync += [
                 self.o.valid.eq(self.i.valid),
-                last.eq(beat == self._beats - 1),
+                last.eq(at_last),
                 low.eq(self.i.p.octets[: half * width].word_select(beat % half, width)),
                 high.eq(self.i.p.octets[half * width :].word_select(beat % half, width)),
             ]
@@ -75,6 +77,6 @@ class Cutter(ConfiguredComponent):
         with m.If(advance & ~in_high):
             m.d.sync += high.eq(0)
         with m.If(advance & self.i.valid):
-            m.d.sync += beat.eq(beat + 1)
+            m.d.sync += [beat.eq(beat + 1), at_last.eq(beat == (self._beats - 2) % self._beats)]
 
         return m

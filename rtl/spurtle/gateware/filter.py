@@ -14,6 +14,7 @@ from ..interface.members import when
 from ..interface.operation import has_data_source, is_branch
 from ..interface.register_layout import register_layout
 from .component import ConfiguredComponent
+from .reported_events import event_groups
 from .sample import SampleLayout
 
 __all__ = ["Filter"]
@@ -28,8 +29,6 @@ class Filter(ConfiguredComponent):
     Members
     -------
     sample : In(SampleLayout)
-    events : In(8 * events_bytes)
-        Events packet of the sample.
     pmsfcr, pmsevfr, pmsnevfr, pmslatfr, pmsdsfr : In
         Registers. Bits that the configuration does not implement are zero. `pmsnevfr` only with FEAT_SPE_FnE, `pmsdsfr`
         only with FEAT_SPE_FDS.
@@ -45,7 +44,6 @@ class Filter(ConfiguredComponent):
             config,
             {
                 "sample": In(SampleLayout(config)),
-                "events": In(8 * config.events_bytes),
                 "pmsfcr": In(register_layout(arch.PMSFCR_EL1)),
                 "pmsevfr": In(register_layout(arch.PMSEVFR_EL1)),
                 **when(config.fne, pmsnevfr=In(register_layout(arch.PMSNEVFR_EL1))),
@@ -103,16 +101,15 @@ class Filter(ConfiguredComponent):
 
     def _filter_by_event(self, m):
         """Filter by event (D17.5.2): all events of PMSEVFR_EL1, and none of PMSNEVFR_EL1."""
-        events = self.events
-        required = self.pmsevfr.E[: len(events)]
-        missing = (required & ~events).any()
+        required = self.pmsevfr.E
+        missing = self._any_event(required, reported=False)
         if not self._config.fne:
             m.d.comb += self.feed.event.eq(~missing)
             m.d.comb += self.rejected.FE.eq(self.pmsfcr.FE & (missing | self._unpredictable(~required.any())))
             return
 
-        excluded = self.pmsnevfr.E[: len(events)]
-        present = (excluded & events).any()
+        excluded = self.pmsnevfr.E
+        present = self._any_event(excluded, reported=True)
         m.d.comb += self.feed.event.eq(~(missing | present))
         # CONSTRAINED UNPREDICTABLE: an event is both required and excluded. Either both filters have no effect, or
         # every sample is discarded. The latter needs no logic: one of the two filters rejects any sample.
@@ -123,6 +120,21 @@ class Filter(ConfiguredComponent):
             self.rejected.FE.eq(self.pmsfcr.FE & ~both & (missing | self._unpredictable(~required.any()))),
             self.rejected.FnE.eq(self.pmsfcr.FnE & ~both & (present | self._unpredictable(~excluded.any()))),
         ]
+
+    def _any_event(self, selected, *, reported):
+        """Return whether one of the selected events is reported, or is not reported.
+
+        The condition of a group is combined with the result for the group, because it is the longer path.
+        """
+        found = []
+        for group in event_groups(self._config, self.sample.operation):
+            bits = Cat(selected[number] for number in group.numbers)
+            values = Cat(group.values)
+            if reported:
+                found.append((bits & values).any() & group.condition)
+            else:
+                found.append((bits & ~values).any() | (bits.any() & ~group.condition))
+        return Cat(found).any()
 
     def _filter_by_latency(self, m):
         """Filter by latency (D17.5.3): the recorded total latency is at least MINLAT."""

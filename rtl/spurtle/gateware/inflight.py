@@ -5,7 +5,6 @@ Ref: DDI0487 M.a, D17.3.7 (sampled operations), D17.6 (captured information).
 
 from amaranth import *
 from amaranth.lib import memory, stream
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig, check_config
@@ -14,6 +13,7 @@ from ..interface.pe_state import PEStateSignature
 from ..interface.sampling import FinishSignature, InFlightSignature, SamplingPointSignature
 from .component import ConfiguredComponent
 from .control import CollectionPermissions
+from .finish_order import FinishOrder
 from .previous_target import previous_target_layout
 from .sample import KnownAtFinishLayout, SampleLayout, StartLayout
 from .slots import Allocation, Slot
@@ -65,9 +65,6 @@ class InFlight(ConfiguredComponent):
         "borrow",
         "known_at_finish",
         "operations",
-        "order.level",
-        "order.storage",
-        "order.*_port__addr",
     )
 
     def __init__(self, config: SPUConfig):
@@ -167,16 +164,18 @@ class InFlight(ConfiguredComponent):
         The low half is subtracted before the register and the high half after it, because a carry chain of 64 bits
         does not fit into one cycle.
         """
-        count, offset = self.pe.physical_count, Mux(self.subtract_offset, self.offset, 0)
+        count, offset = self.pe.physical_count, self.offset
         low = Signal(_LOW_BITS + 1)
         borrow = Signal()
         offset_high = Signal(len(count) - _LOW_BITS)
         shifted = Signal.like(start, name="shifted")
         m.d.comb += low.eq(count[:_LOW_BITS] - offset[:_LOW_BITS])
         m.d.sync += [
-            start.timestamp[:_LOW_BITS].eq(low),
-            borrow.eq(low[-1]),
-            offset_high.eq(offset[_LOW_BITS:]),
+            # `subtract_offset` arrives late: it selects the difference, and is not an operand of its carry chain.
+            start.timestamp[:_LOW_BITS].eq(Mux(self.subtract_offset, low[:_LOW_BITS], count[:_LOW_BITS])),
+            borrow.eq(self.subtract_offset & low[-1]),
+            # AND, because a multiplexer with zero would become a reset of the flip-flops, whose net is slow on iCE40.
+            offset_high.eq(offset[_LOW_BITS:] & self.subtract_offset.replicate(len(offset_high))),
         ]
         # The borrow is subtracted as an additional bit below the others, so that there is one carry chain.
         high = Cat(C(0, 1), start.timestamp[_LOW_BITS:]) - Cat(borrow, offset_high)
@@ -217,27 +216,28 @@ class InFlight(ConfiguredComponent):
         """Move the samples out of their slots, in the order in which their operations finished."""
         known_at_finish = KnownAtFinishLayout(self._config)
         m.submodules.operations = operations = memory.Memory(shape=known_at_finish, depth=len(slots), init=[])
-        m.submodules.order = order = SyncFIFO(width=len(self.finish.slot), depth=len(slots))
+        m.submodules.order = order = FinishOrder(self._config)
         store = operations.write_port()
         load = operations.read_port(domain="comb")
-        ends = Cat(slot.in_flight & slot.finish for slot in slots).any()
-        next_slot = order.r_data
+        # The word of an operation that vanishes is written too: its slot becomes free.
+        ends = self.finish.valid & Cat(slot.in_flight for slot in slots).bit_select(self.finish.slot, 1)
+        next_slot = order.first
         advance = Signal()
         chosen = Signal(SampleLayout(self._config))
         chosen_drop = Signal()
         m.d.comb += [
-            order.w_en.eq(ends),
-            order.w_data.eq(self.finish.slot),
+            order.push.eq(ends & ~self.finish.vanished),
+            order.slot.eq(self.finish.slot),
             store.en.eq(ends),
             store.addr.eq(self.finish.slot),
             *self._capture_finish(store.data),
             load.addr.eq(next_slot),
             start_states.slot.eq(next_slot),
-            advance.eq(order.r_rdy & (~self.sample.valid | self.sample.ready)),
-            order.r_en.eq(advance),
+            advance.eq(order.present[0] & (~self.sample.valid | self.sample.ready)),
+            order.pop.eq(advance),
             chosen.start.eq(start_states.start),
             *(chosen[name].eq(load.data[name]) for name in KnownAtFinishLayout(self._config).members),
-            self.pending.eq(order.r_rdy | self.sample.valid),
+            self.pending.eq(order.present[0] | self.sample.valid),
         ]
         with m.Switch(next_slot):
             for number, slot in enumerate(slots):

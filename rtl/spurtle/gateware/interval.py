@@ -142,6 +142,7 @@ class IntervalCounter(ConfiguredComponent):
         "low",
         "high",
         "borrow",
+        "predecessor",
         "halves_zero",
         "high_zero",
         "close",
@@ -237,7 +238,8 @@ class IntervalCounter(ConfiguredComponent):
         low = Signal(_LOW_BITS)
         high = Signal(len(self.pmsicr.COUNT) - _LOW_BITS)
         borrow = Signal()
-        m.d.comb += self.pmsicr.COUNT.eq(Cat(low, (high - borrow)[: len(high)]))
+        borrowed = self._borrowed(m, high, borrow)
+        m.d.comb += self.pmsicr.COUNT.eq(Cat(low, borrowed))
 
         # An operation of this cycle can find COUNT zero, or make it zero, only if COUNT has no more bits than these.
         # `close` is one cycle late. It covers one bit more, which is checked here: until `close` follows, COUNT exceeds
@@ -273,7 +275,7 @@ class IntervalCounter(ConfiguredComponent):
         ]
         # A reload replaces `high`, and with it the borrow of the earlier value.
         with m.If(borrow):
-            m.d.sync += high.eq(high - 1)
+            m.d.sync += high.eq(borrowed)
         with m.If(reloads):
             m.d.sync += high.eq(interval)
 
@@ -282,6 +284,18 @@ class IntervalCounter(ConfiguredComponent):
         self._find_close(m, close, low, high, bits, reloads)
 
         return reloads, reaches, remaining
+
+    def _borrowed(self, m, high, borrow):
+        """Return `high` less `borrow`.
+
+        With one lane, without a carry chain in the path to the read data. One operation neither borrows in two
+        consecutive cycles nor after a reload, so `high` has not changed since its predecessor was computed.
+        """
+        if self._width > 1:
+            return (high - borrow)[: len(high)]
+        predecessor = Signal.like(high, init=-1)
+        m.d.sync += predecessor.eq(high - 1)
+        return Mux(borrow, predecessor, high)
 
     def _find_close(self, m, close, low, high, bits, reloads):
         """Find whether COUNT has at most one bit more than `bits`, as `close`, one cycle late.

@@ -107,25 +107,37 @@ class IssuePage(ConfiguredComponent):
         successor = Cat(next_low[:-1], next_high)
         below = self._compare(m, successor)
 
+        # `leave` arrives late, so it is registered, and changes the flags in the next cycle without a register.
+        left, fits, next_fits, still_leaving = (
+            Signal(name=name) for name in ("left", "fits_before", "next_fits_before", "leaving_before")
+        )
         leaving = Signal()
         age = Signal(range(_SETTLED + 1))
-        m.d.comb += self.settled.eq(ahead & ~leaving & (age == _SETTLED))
+        m.d.comb += [
+            self.fits.eq(Mux(left, next_fits, fits)),
+            self.next_fits.eq(next_fits & ~left),
+            leaving.eq(still_leaving | left),
+            self.settled.eq(ahead & ~leaving & (age == _SETTLED)),
+        ]
+        m.d.sync += [
+            left.eq(self.leave),
+            fits.eq(self.fits),
+            next_fits.eq(self.next_fits),
+            still_leaving.eq(leaving),
+        ]
         with m.If(self.load):
             m.d.sync += [self.page.eq(self.pointer[PAGE_BITS:]), age.eq(0), ahead.eq(0)]
-            m.d.sync += [self.known.eq(0), self.fits.eq(0)]
+            m.d.sync += [self.known.eq(0), fits.eq(0)]
         with m.Elif(leaving):
             with m.If(self.transfer):
-                m.d.sync += [self.page.eq(successor), leaving.eq(0), age.eq(0)]
+                m.d.sync += [self.page.eq(successor), still_leaving.eq(0), age.eq(0)]
         with m.Elif(age < _COMPARED):
             m.d.sync += age.eq(age + 1)
         with m.Else():
-            m.d.sync += [self.next_fits.eq(below), age.eq(_SETTLED)]
+            m.d.sync += [next_fits.eq(below), age.eq(_SETTLED)]
             with m.If(~self.known):
-                m.d.sync += [self.fits.eq(ahead & self.next_fits), self.known.eq(ahead), ahead.eq(1)]
+                m.d.sync += [fits.eq(ahead & next_fits), self.known.eq(ahead), ahead.eq(1)]
                 m.d.sync += age.eq(Mux(ahead, _SETTLED, 0))
-        # Only while `known`, and not while `leaving`. Separate, because it is at the end of a long path.
-        with m.If(self.leave):
-            m.d.sync += [self.fits.eq(self.next_fits), self.next_fits.eq(0), leaving.eq(1)]
 
         return m
 

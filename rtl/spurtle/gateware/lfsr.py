@@ -27,6 +27,9 @@ class LFSR(wiring.Component):
         Numbers that can be used in one cycle, from 1 to 32.
     reset : int
         State after reset: any value of 32 bits except zero, which the generator would never leave.
+    late_draw : bool
+        `draw` arrives late in its cycle: it is registered, and the state advances after the register. The outputs are
+        the same. It takes one more LUT for each bit.
 
     Raises
     ------
@@ -45,13 +48,14 @@ class LFSR(wiring.Component):
         Software seeds the generator. Zero is replaced by one.
     """
 
-    def __init__(self, *, bits: int, draws: int, reset: int):
+    def __init__(self, *, bits: int, draws: int, reset: int, late_draw: bool = False):
         width = max(LFSR_DELAYS)
         ranges = {"bits": (bits, min(LFSR_DELAYS)), "draws": (draws, width), "reset": (reset, (1 << width) - 1)}
         for name, (value, maximum) in ranges.items():
             check_type(name, value, int)
             check_range(name, value, 1, maximum)
-        self._bits, self._draws, self._reset = bits, draws, reset
+        check_type("late_draw", late_draw, bool)
+        self._bits, self._draws, self._reset, self._late_draw = bits, draws, reset, late_draw
         super().__init__(
             {
                 "random": Out(bits).array(draws),
@@ -77,24 +81,44 @@ class LFSR(wiring.Component):
         """State after reset."""
         return self._reset
 
+    @property
+    def late_draw(self) -> bool:
+        """Whether `draw` is registered."""
+        return self._late_draw
+
     def elaborate(self, platform):
         m = Module()
 
+        seed = self.wdata | (self.wdata == 0)
+        if self._late_draw:
+            stored = Signal.like(self.state, init=self._reset)
+            drawn = Signal.like(self.draw)
+            m.d.comb += self.state.eq(stored)
+            self._advance(m, m.d.comb, stored, drawn)
+            m.d.sync += [stored.eq(Mux(self.write, seed, self.state)), drawn.eq(Mux(self.write, 0, self.draw))]
+        else:
+            with m.If(self.write):
+                m.d.sync += self.state.eq(seed)
+            with m.Else():
+                self._advance(m, m.d.sync, self.state, self.draw)
+        m.d.comb += [number.eq(state) for number, state in zip(self.random, self._states(self.state), strict=False)]
+
+        return m
+
+    def _advance(self, m, domain, state, draw):
+        """Assign the state after `draw` draws to `self.state`, in a domain, if there are any."""
+        with m.Switch(draw):
+            for count, advanced in enumerate(self._states(state)[1:], 1):
+                with m.Case(count):
+                    domain += self.state.eq(advanced)
+
+    def _states(self, state):
+        """Return the state after each number of draws from 0 on."""
         # Oldest bit first. A new bit depends on bits at least 11 positions before it. The bits of a number, at most 11,
         # therefore do not depend on each other.
-        sequence = [*reversed(self.state)]
+        sequence = [*reversed(state)]
         max_bits = self._bits * self._draws
         for _ in range(max_bits):
             sequence.append(Cat(sequence[-delay] for delay in LFSR_DELAYS).xor())
         newest_first = Cat(*reversed(sequence))
-        states = [newest_first[max_bits - used :][: len(self.state)] for used in range(0, max_bits + 1, self._bits)]
-        m.d.comb += [number.eq(state) for number, state in zip(self.random, states, strict=False)]
-        with m.If(self.write):
-            m.d.sync += self.state.eq(self.wdata | (self.wdata == 0))
-        with m.Else():
-            with m.Switch(self.draw):
-                for count, state in enumerate(states[1:], 1):
-                    with m.Case(count):
-                        m.d.sync += self.state.eq(state)
-
-        return m
+        return [newest_first[max_bits - used :][: len(state)] for used in range(0, max_bits + 1, self._bits)]

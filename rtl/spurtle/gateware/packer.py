@@ -107,6 +107,8 @@ class Packer(ConfiguredComponent):
         "beat_ready",
         "has_space",
         "has_space_after_beat",
+        "last",
+        "end",
     )
 
     def __init__(self, config: SPUConfig):
@@ -236,13 +238,15 @@ class Packer(ConfiguredComponent):
 
     def _assemble(self, m, shifted, advance):
         """Append the shifted steps to `assembled`, and send its beats."""
-        beat = self._config.bus_bytes
+        beat, align = self._config.bus_bytes, self._config.layout.align
         assembled = Signal.like(shifted.octets)  # zero above `fill`
         fill = Signal.like(shifted.fill)
         complete = Signal()  # `assembled` holds the end of its record
         beat_ready = Signal()  # it holds a full beat, or the last one
         has_space = Signal(init=1)  # for another step
         has_space_after_beat = Signal()  # for another step, if a beat is sent in this cycle
+        last = Signal()  # it holds the last beat of its record, and no other
+        end = Signal(exact_log2(beat // align) if align < beat else 0)  # size of that beat, padding included
         beat_sent = Signal()
         space = Signal()  # for another step, in this cycle
         append = Signal()
@@ -258,21 +262,21 @@ class Packer(ConfiguredComponent):
                 beat_ready.eq(complete | ~below),
                 has_space.eq(~complete & below),
                 has_space_after_beat.eq(Mux(complete, fill <= beat, ~below & (fill < 2 * beat))),
+                last.eq(complete & (fill <= beat)),
+                *([end.eq((fill + align - 1)[exact_log2(align) : exact_log2(beat)])] if align < beat else []),
             ]
 
         m.d.comb += [
             self.o.valid.eq(beat_ready),
             self.o.p.data.eq(assembled[: 8 * beat]),
-            self.o.p.last.eq(complete & has_space_after_beat),
+            self.o.p.last.eq(last),
             beat_sent.eq(self.o.valid & self.o.ready),
             space.eq(has_space | (has_space_after_beat & self.o.ready)),
             append.eq(shifted.valid & space),
             advance.eq(append | ~shifted.valid),
         ]
-        if "end" in beat_layout(self._config).members:
-            align = self._config.layout.align
-            # Padding is part of the record.
-            m.d.comb += self.o.p.end.eq((fill + align - 1)[exact_log2(align) : exact_log2(beat)])
+        if align < beat:
+            m.d.comb += self.o.p.end.eq(end)
 
         # A step replaces all bytes from its position on, because those above `fill` have no value. An enable for each
         # byte takes less area than a third input of its multiplexer.

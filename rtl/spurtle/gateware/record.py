@@ -7,21 +7,18 @@ from amaranth import *
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from ..arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Event, Header
+from ..arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Header
 from ..arch.packets import HEADER_INDEX, INSTRUCTION_TOP, PHYSICAL_TOP
 from ..config import SPUConfig, check_config
 from ..config.record_layouts import LAST, Packet
-from ..interface.operation import has_data_access, has_data_source, has_load, is_branch, is_scalable
+from ..interface.operation import has_data_access, has_data_source, is_branch
 from .component import ConfiguredComponent
 from .operation_type import OperationTypeEncoder
 from .payload import pack_fields
+from .reported_events import event_groups
 from .sample import SampleLayout
 
 __all__ = ["RecordBuilder", "record_layout"]
-
-_MEMORY_EVENTS = frozenset(range(16)) - {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN, Event.MISPREDICTED}
-_LOAD_EVENTS = frozenset(range(Event.L2D_ACCESS, Event.STREAMING_SVE))
-_PREDICATE_EVENTS = frozenset({Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE})
 
 # Packets whose content is derived from the facts of the sample.
 _DERIVED = frozenset({Packet.OPERATION, Packet.EVENTS})
@@ -54,15 +51,13 @@ class RecordBuilder(ConfiguredComponent):
     The record of an operation that generated an exception has no address except the PC, no data source, no translation
     latency, and no IMPLEMENTATION DEFINED counter or address.
 
-    Latency: `events` is combinational. `packets` is valid two cycles after `sample` became stable. What is derived from
+    Latency: `packets` is valid two cycles after `sample` became stable. What is derived from
     the facts is registered, because the multiplexers of the serializer follow. So is the product of vector length and
     count.
 
     Members
     -------
     sample : In(SampleLayout)
-    events : Out(8 * events_bytes)
-        Events packet, which the filter uses.
     packets : Out(record_layout)
     """
 
@@ -74,7 +69,6 @@ class RecordBuilder(ConfiguredComponent):
             config,
             {
                 "sample": In(SampleLayout(config)),
-                "events": Out(8 * config.events_bytes),
                 "packets": Out(record_layout(config)),
             },
         )
@@ -100,7 +94,7 @@ class RecordBuilder(ConfiguredComponent):
                 for offset, octet in enumerate(self._octets(content), self._offset(packet)):
                     # Packets that share a field exclude each other.
                     octets[offset] |= octet
-        m.d.comb += [self.packets.octets.eq(Cat(octets)), self.events.eq(self._events())]
+        m.d.comb += [self.packets.octets.eq(Cat(octets))]
         if self._config.layout.packed:
             present = [Cat(has_packet[packet] for packet in field.packets).any() for field in elastic]
             m.d.comb += self.packets.present.eq(Cat(present, has_packet[Packet.TIMESTAMP]))
@@ -119,34 +113,11 @@ class RecordBuilder(ConfiguredComponent):
         return layout.offsets(sizes)[packet]
 
     def _events(self):
-        """Return the Events packet (D18.2.6): reported events that this kind of operation can generate."""
-        config = self._config
-        operation = self.sample.operation
-        facts = operation.facts
-        bits = []
-        for event in range(8 * config.events_bytes):
-            match event:
-                case _ if event not in config.events:
-                    bit = C(0)
-                case Event.GENERATED_EXCEPTION:
-                    bit = facts.exception
-                case Event.RETIRED:
-                    bit = C(1)
-                case Event.NOT_TAKEN:
-                    bit = facts.conditional & ~facts.taken
-                case Event.MISPREDICTED:
-                    bit = operation.events[event] & is_branch(facts)
-                case Event.SMCU if config.spe_sme:
-                    bit = facts.asynchronous
-                case _ if event in _MEMORY_EVENTS:
-                    bit = operation.events[event] & has_data_access(config, facts)
-                case _ if event in _LOAD_EVENTS:
-                    bit = operation.events[event] & has_load(config, facts)
-                case _ if event in _PREDICATE_EVENTS:
-                    bit = operation.events[event] & is_scalable(config, operation) & ~is_branch(facts)
-                case _:
-                    bit = operation.events[event]
-            bits.append(bit & facts.retired)
+        """Return the Events packet (D18.2.6)."""
+        bits = [C(0)] * (8 * self._config.events_bytes)
+        for group in event_groups(self._config, self.sample.operation):
+            for number, value in zip(group.numbers, group.values, strict=True):
+                bits[number] = value & group.condition
         return Cat(bits)
 
     def _packets(self, m):
@@ -168,7 +139,7 @@ class RecordBuilder(ConfiguredComponent):
             **self._addresses(has_target, has_va),
             **self._contexts(),
             Packet.OPERATION: (facts.retired, C(0, 8) | Header.OPERATION | operation_class, operation_payload),
-            Packet.EVENTS: (C(1), C(Header.EVENTS | Header.size_field(config.events_bytes), 8), self.events),
+            Packet.EVENTS: (C(1), C(Header.EVENTS | Header.size_field(config.events_bytes), 8), self._events()),
             Packet.TOTAL: (facts.retired, _counter(CounterIndex.TOTAL), sample.total),
             Packet.ISSUE: (facts.retired, _counter(CounterIndex.ISSUE), sample.issue),
             Packet.TRANSLATION: (has_va, _counter(CounterIndex.TRANSLATION), sample.translation),

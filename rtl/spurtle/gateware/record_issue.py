@@ -72,7 +72,18 @@ class RecordIssue(ConfiguredComponent):
         It is known that the longest record fits at `position`; that it does not.
     """
 
-    proof_signals = ("issue_state", "word", "next_word", "within", "roomy", "exact", "compared", "send", "stored")
+    proof_signals = (
+        "issue_state",
+        "word",
+        "next_word",
+        "at_page_end",
+        "within",
+        "roomy",
+        "exact",
+        "compared",
+        "send",
+        "stored",
+    )
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -160,6 +171,7 @@ class RecordIssue(ConfiguredComponent):
         first = position_bits(self._config).start
         word = Signal(PAGE_BITS - word_bit)
         next_word = Signal(len(word) + 1)
+        at_page_end = Signal()  # `next_word` is the last word of its page
         within = Signal(word_bit - first)
         complete = C(1)  # the next word is at another address than the one that is stored
         if len(within):
@@ -180,7 +192,7 @@ class RecordIssue(ConfiguredComponent):
             page.pointer.eq(self.pointer),
             page.limit.eq(self.limit),
             page.enabled.eq(self.enabled),
-            page.leave.eq(send & next_word[:-1].all() & complete),
+            page.leave.eq(send & at_page_end & complete),
             page.transfer.eq(self.beat.ready),
             self.beat.p.address.eq(Cat(C(0, word_bit), word, page.page)),
         ]
@@ -194,10 +206,12 @@ class RecordIssue(ConfiguredComponent):
                 stored.strobe.eq(aligner.o.p.strobe),
                 word.eq(next_word),
             ]
-        with m.If(send):
-            m.d.sync += next_word.eq(next_word + complete)
+        # `send` and `complete` arrive late: the sum and the comparison do not depend on them.
+        with m.If(send & complete):
+            m.d.sync += [next_word.eq(next_word + 1), at_page_end.eq(next_word[1:-1].all() & ~next_word[0])]
         with m.If(self.load):
-            m.d.sync += Cat(within, next_word).eq(self.pointer[first : PAGE_BITS + 1])
+            position = self.pointer[first : PAGE_BITS + 1]
+            m.d.sync += [Cat(within, next_word).eq(position), at_page_end.eq(position[len(within) : -1].all())]
 
     def _compare(self, m, send, page):
         """Find out whether the longest record fits at `position`.

@@ -43,8 +43,6 @@ class RecordPath(ConfiguredComponent):
     sample : In(stream of SampleLayout)
         Accepted when its record has been serialized and the buffer has `accepted` it. The payload must be stable from
         two cycles before `valid` on.
-    events : Out(8 * events_bytes)
-        Events packet of the sample, valid or not.
     beat : Out(stream of beat_layout)
     accepted : In(1)
         Strobe, after the first beat of the record became valid: the outcome of the record no longer depends on the
@@ -59,7 +57,6 @@ class RecordPath(ConfiguredComponent):
             config,
             {
                 "sample": In(stream.Signature(SampleLayout(config))),
-                "events": Out(8 * config.events_bytes),
                 "beat": Out(stream.Signature(beat_layout(config))),
                 "accepted": In(1),
             },
@@ -72,14 +69,15 @@ class RecordPath(ConfiguredComponent):
         m.submodules.serializer = serializer = Serializer(self._config)
         serialized = Signal()
         was_accepted = Signal()
+        # A packer is ready late in its cycle.
+        ready = serialized if self._config.layout.packed else serialized | serializer.i.ready
         # The sample stays until both are set: the serializer reads it, and `drop`, which belongs to it, is used until
         # the buffer accepts the record.
         m.d.comb += [
             record.sample.eq(self.sample.payload),
-            self.events.eq(record.events),
             serializer.i.payload.eq(record.packets),
             serializer.i.valid.eq(self.sample.valid & ~serialized),
-            self.sample.ready.eq((serialized | serializer.i.ready) & was_accepted),
+            self.sample.ready.eq(ready & was_accepted),
         ]
         with m.If(self.sample.valid & self.sample.ready):
             m.d.sync += [serialized.eq(0), was_accepted.eq(0)]
@@ -139,7 +137,9 @@ class SPU(ConfiguredComponent):
         m.submodules.control = control = ProfilingControl(self._config)
         m.submodules.interval_counter = interval = IntervalCounter(self._config)
         # One random number is used per interval, and an interval has at least 256 operations.
-        m.submodules.lfsr = lfsr = LFSR(bits=8, draws=1, reset=LFSR_RESET)
+        # With one lane, a draw depends on the enable of profiling in the same cycle.
+        one_lane = self._config.ops_per_cycle == 1
+        m.submodules.lfsr = lfsr = LFSR(bits=8, draws=1, reset=LFSR_RESET, late_draw=one_lane)
         m.submodules.inflight = inflight = InFlight(self._config)
         m.submodules.completion = completion = Completion(self._config)
         m.submodules.filter = filter_ = Filter(self._config)
@@ -175,7 +175,7 @@ class SPU(ConfiguredComponent):
         connect(m, flipped(self.pe), control.pe)
         m.d.comb += [
             control.pmscr.eq(registers.pmscr),
-            control.running.eq(buffer.running),
+            control.running.eq(buffer.active),
             interval.operations.eq(Mux(control.enabled, self.sampling.valid, 0)),
             interval.interval.eq(registers.pmsirr.INTERVAL),
             interval.rnd.eq(registers.pmsirr.RND),
@@ -192,10 +192,9 @@ class SPU(ConfiguredComponent):
         names = [port_name(register) for register in _FILTERING if register in self._config.registers]
         m.d.comb += [
             completion.drop.eq(inflight.drop),
-            completion.writing.eq(buffer.writing),
+            completion.discard.eq(registers.pmblimitr.FM == arch.FM.DISCARD),
             completion.rejected.eq(filter_.rejected),
             filter_.sample.eq(inflight.sample.payload),
-            filter_.events.eq(record_path.events),
             *(getattr(filter_, name).eq(getattr(registers, name)) for name in names),
             buffer.drop.eq(inflight.drop),
             record_path.accepted.eq(buffer.accepted),

@@ -84,10 +84,9 @@ class StartStates(ConfiguredComponent):
             self.start.eq(load.data),
         ]
 
-        # The lowest unused word is written next.
-        in_use = reduce(or_, (word & ~free.replicate(depth) for free, word in zip(self.free, held, strict=True)))
+        # The lowest unused word is written next. There is one: each slot holds one word at most, also while it is free.
         unused = Signal(depth)
-        m.d.comb += unused.eq(~reduce(or_, passed, in_use))
+        m.d.comb += unused.eq(~reduce(or_, [*passed, *held]))
         for number in reversed(range(depth)):
             with m.If(unused[number]):
                 m.d.sync += passed[0].eq(1 << number)

@@ -20,11 +20,11 @@ class Memory(State):
     """Records on their way to memory, and the responses of memory."""
 
     def release(self, flight: Flight) -> None:
-        """Record that the sample is accepted in this cycle, which frees the completion stage, or the only slot."""
+        """Record that the sample is accepted in the next cycle, which frees the completion stage, or the only slot."""
         # The next sample is filtered in the next cycle at the earliest, and SAMPLE_FEED reports it one cycle later.
-        self.completion.release(self.now + 2)
+        self.completion.release(self.now + 3)
         if self.config.slots == 1:
-            self.slots[flight.slot].release(self.now + 1)
+            self.slots[flight.slot].release(self.now + 2)
 
     def drop(self) -> None:
         """Drop the pending record, because the buffer did not run. When its stage is free is not known."""

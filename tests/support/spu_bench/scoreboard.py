@@ -245,7 +245,8 @@ class Scoreboard(Memory):
             self.waiting = flight
             if flight.halted <= self.now:
                 self.drop()
-                if self.now >= self.settled_from:
+                # If the buffer stops in this cycle, the SPU requests the record, and the buffer drops it.
+                if flight.halted < self.now and self.now >= self.settled_from:
                     self.release(flight)
             elif discarding(self.registers):
                 self.coverage["dropped in Discard mode"] += 1

@@ -1,4 +1,4 @@
-"""The filter with the events that it reads, without the registers between them."""
+"""The filter with one output for its verdict, and with the same ports in each configuration."""
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -7,11 +7,10 @@ from amaranth.lib.wiring import In, Out
 from spurtle.arch import PMSDSFR_EL1, PMSEVFR_EL1, PMSFCR_EL1, PMSLATFR_EL1, PMSNEVFR_EL1
 from spurtle.config import SPUConfig
 from spurtle.gateware.filter import Filter
-from spurtle.gateware.record import RecordBuilder
 from spurtle.gateware.sample import SampleLayout
 from spurtle.interface.register_layout import register_layout
 
-__all__ = ["FILTER_REGISTERS", "FilterWithEvents"]
+__all__ = ["FILTER_REGISTERS", "FilterVerdict"]
 
 FILTER_REGISTERS = {
     "pmsfcr": PMSFCR_EL1,
@@ -22,8 +21,8 @@ FILTER_REGISTERS = {
 }
 
 
-class FilterWithEvents(wiring.Component):
-    """Combinational filter, connected to the events of the record builder as in `SPU`.
+class FilterVerdict(wiring.Component):
+    """Combinational filter.
 
     Members
     -------
@@ -50,12 +49,9 @@ class FilterWithEvents(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.record = record = RecordBuilder(self._config)
         m.submodules.filter = filter_ = Filter(self._config)
         m.d.comb += [
-            record.sample.eq(self.sample),
             filter_.sample.eq(self.sample),
-            filter_.events.eq(record.events),
             *(getattr(filter_, name).eq(getattr(self, name)) for name in FILTER_REGISTERS if hasattr(filter_, name)),
             self.collect.eq(~filter_.rejected.as_value().any()),
             *(getattr(self, f"feed_{event}").eq(filter_.feed[event]) for event in self._config.feed_events),
