@@ -28,13 +28,13 @@ COLUMNS = ("property", "block", "config", "method", "depth", "seconds", "result"
 def select(proofs: Sequence[Proof], names: Sequence[str], *, full: bool) -> list[Proof]:
     """Return the proofs of the named blocks, or of all blocks. Raise UserError if a block is unknown.
 
-    Dear proofs are among them only if `full` is True.
+    Slow proofs are among them only if `full` is True.
     """
     blocks = list(dict.fromkeys(proof.block for proof in proofs))
     for name in names:
         if name not in blocks:
             raise UserError(f"NAME must be {', '.join(blocks[:-1])} or {blocks[-1]}, not {name!r}")
-    return [proof for proof in proofs if (not names or proof.block in names) and (full or not proof.dear)]
+    return [proof for proof in proofs if (not names or proof.block in names) and (full or not proof.slow)]
 
 
 _groups: list[list[Proof]] = []

@@ -98,8 +98,8 @@ def proofs() -> Iterator[Proof]:
     of_status = {config.name for config in distinct(configs, "external_aborts fault_flags rme")}
     for config in distinct(configs, _CHANGING):
         proof = ProvedBlock("buffer", config, _system).proof
-        dear = config.layout.packed and config.outstanding > 2
-        yield proof("the state of a record being written is consistent", "induction", prove_relation, dear=dear)
+        slow = config.layout.packed and config.outstanding > 2
+        yield proof("the state of a record being written is consistent", "induction", prove_relation, slow=slow)
         yield proof("no byte is written outside the buffer", "any cycle", prove_beats)
         yield proof(
             "no record is accepted for writing while stopped, disabled or without space", "one cycle", prove_acceptance

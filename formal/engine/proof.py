@@ -75,7 +75,7 @@ class ProvedBlock:
     system: Callable[[SPUConfig], Transition]
 
     def proof(
-        self, property: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], *, dear: bool = False
+        self, property: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], *, slow: bool = False
     ) -> "Proof":
         """Return the proof of a property."""
         return Proof(
@@ -84,7 +84,7 @@ class ProvedBlock:
             self.config.name,
             method,
             lambda: prove(self.config, self.system(self.config)),
-            dear=dear,
+            slow=slow,
         )
 
 
@@ -94,9 +94,9 @@ class Proof:
 
     Members
     -------
-    dear : bool
+    slow : bool
         Whether only `make formal-full` runs this proof, because it takes too long for `make formal`. The property is
-        then also proved for another configuration, with a proof that is not dear.
+        then also proved for another configuration, with a proof that is not slow.
     """
 
     property: str
@@ -104,7 +104,7 @@ class Proof:
     config: str
     method: str
     prove: Callable[[], Verdict]
-    dear: bool = False
+    slow: bool = False
 
     def run(self) -> ProofRow:
         """Run the proof and return its row. An exception becomes UNKNOWN or ERROR; only UserError is raised."""

@@ -333,9 +333,9 @@ def proofs() -> Iterator[Proof]:
         yield slot.proof("each latency is the number of cycles that the core reports", "induction", prove_counts)
         yield slot.proof("cover: each latency counts and saturates", "bounded search", cover_counts)
         yield proof("each slot receives the reports of its own operation alone", "any cycle", prove_reports)
-        dear = config.slots > 2
-        yield proof("a slot in use is not granted again, and its sample is stable", "induction", prove_slots, dear=dear)
-        yield proof("a slot captures the state in which its operation passed", "induction", prove_captures, dear=dear)
+        slow = config.slots > 2
+        yield proof("a slot in use is not granted again, and its sample is stable", "induction", prove_slots, slow=slow)
+        yield proof("a slot captures the state in which its operation passed", "induction", prove_captures, slow=slow)
         yield proof("an offered sample is stable until it is accepted", "induction", prove_stream)
         for name, goal in _covers(config):
             yield proof(

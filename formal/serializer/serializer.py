@@ -116,6 +116,6 @@ def proofs() -> Iterator[Proof]:
         )  # fmt: skip
         yield Proof(
             "cover: back to back, stalled, reset within a record", "serializer", config.name, "sby cover",
-            partial(_check, config, "cover", 40), dear=config.max_record_bytes > 8 * config.bus_bytes,
+            partial(_check, config, "cover", 40), slow=config.max_record_bytes > 8 * config.bus_bytes,
         )  # fmt: skip
     yield from packer.proofs()

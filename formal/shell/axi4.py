@@ -209,7 +209,7 @@ def proofs() -> Iterator[Proof]:
     packed = FEATURES["minimal_packed"]
     for config in (packed, replace(packed, name="minimal_packed_four", outstanding=4), CONFIGS["v1p4"]):
         axi = AXI(config)
-        dear = (axi.prove_words, axi.prove_addresses) if config.layout.packed and config.outstanding > 1 else ()
+        slow = (axi.prove_words, axi.prove_addresses) if config.layout.packed and config.outstanding > 1 else ()
         for name, method, prove in (
             ("a stalled transfer is stable", "one cycle", prove_stable),
             ("the words of each burst are sent before its response", "induction", axi.prove_bursts),
@@ -229,5 +229,5 @@ def proofs() -> Iterator[Proof]:
         ):
             yield Proof(
                 name, "writer", config.name, method, lambda prove=prove, config=config: prove(_writer(config)),
-                dear=prove in dear,
+                slow=prove in slow,
             )  # fmt: skip

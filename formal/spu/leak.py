@@ -236,8 +236,8 @@ def prove_differ(theorem: Theorem, config: SPUConfig, system: Transition) -> Ver
 def proofs() -> Iterator[Proof]:
     """Yield the proofs, for each named configuration."""
     for config in CONFIGS.values():
-        proof, dear = ProvedBlock("leak", config, spu_transition).proof, config.ops_per_cycle > 2
+        proof, slow = ProvedBlock("leak", config, spu_transition).proof, config.ops_per_cycle > 2
         for name, theorem in THEOREMS.items():
             cover = f"cover: the copies differ ({name})"
-            yield proof(theorem.name, "two copies, induction", partial(prove, theorem), dear=dear)
-            yield proof(cover, "two copies", partial(prove_differ, theorem), dear=dear)
+            yield proof(theorem.name, "two copies, induction", partial(prove, theorem), slow=slow)
+            yield proof(cover, "two copies", partial(prove_differ, theorem), slow=slow)

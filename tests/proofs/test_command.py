@@ -53,21 +53,21 @@ def test_proofs_are_selected_by_block() -> None:
     proofs = list(all_proofs())
     assert {proof.config for proof in proofs} >= {*CONFIGS}
     assert command.select(proofs, [], full=True) == proofs
-    assert command.select(proofs, [], full=False) == [proof for proof in proofs if not proof.dear] != proofs
+    assert command.select(proofs, [], full=False) == [proof for proof in proofs if not proof.slow] != proofs
     leaks = [proof for proof in proofs if proof.block == "leak"]
     assert command.select(proofs, ["leak"], full=True) == leaks
-    assert command.select(proofs, ["leak"], full=False) == [proof for proof in leaks if not proof.dear] != leaks
+    assert command.select(proofs, ["leak"], full=False) == [proof for proof in leaks if not proof.slow] != leaks
 
 
-def test_each_property_of_a_dear_proof_is_also_proved_for_another_configuration() -> None:
+def test_each_property_of_a_slow_proof_is_also_proved_for_another_configuration() -> None:
     proofs = list(all_proofs())
-    dear, others = ({(proof.block, proof.property) for proof in proofs if proof.dear is kind} for kind in (True, False))
-    assert dear <= others
+    slow, others = ({(proof.block, proof.property) for proof in proofs if proof.slow is kind} for kind in (True, False))
+    assert slow <= others
 
 
 @pytest.mark.long
-def test_dear_proofs_pass() -> None:
-    results = [proof.run() for proof in all_proofs() if proof.dear]
+def test_slow_proofs_pass() -> None:
+    results = [proof.run() for proof in all_proofs() if proof.slow]
     assert [row for row in results if row.result is not Result.PASS] == []
 
 
@@ -81,9 +81,9 @@ def test_the_last_line_says_how_many_proofs_were_not_run(
     def proofs() -> list[Proof]:
         blocks = {"cheap": (False,), "both": (False, True)}
         return [
-            Proof(f"p{dear}", block, "c", "m", lambda: Verdict(Result.PASS, 1), dear=dear)
+            Proof(f"p{slow}", block, "c", "m", lambda: Verdict(Result.PASS, 1), slow=slow)
             for block, kinds in blocks.items()
-            for dear in kinds
+            for slow in kinds
         ]
 
     monkeypatch.setattr(command, "all_proofs", proofs)

@@ -51,9 +51,8 @@ class RecordBuilder(ConfiguredComponent):
     The record of an operation that generated an exception has no address except the PC, no data source, no translation
     latency, and no IMPLEMENTATION DEFINED counter or address.
 
-    Latency: `packets` is valid two cycles after `sample` became stable. What is derived from
-    the facts is registered, because the multiplexers of the serializer follow. So is the product of vector length and
-    count.
+    Latency: `packets` is valid two cycles after `sample` became stable. What is derived from the facts is registered,
+    because the multiplexers of the serializer follow. So is the product of vector length and count.
 
     Members
     -------
@@ -94,7 +93,7 @@ class RecordBuilder(ConfiguredComponent):
                 for offset, octet in enumerate(self._octets(content), self._offset(packet)):
                     # Packets that share a field exclude each other.
                     octets[offset] |= octet
-        m.d.comb += [self.packets.octets.eq(Cat(octets))]
+        m.d.comb += self.packets.octets.eq(Cat(octets))
         if self._config.layout.packed:
             present = [Cat(has_packet[packet] for packet in field.packets).any() for field in elastic]
             m.d.comb += self.packets.present.eq(Cat(present, has_packet[Packet.TIMESTAMP]))
