@@ -104,8 +104,8 @@ class RealmIsNonSecure(ProfilingControl):
 class ProfilesHostEL0(ProfilingControl):
     """With EL1 as the owner, EL0 is profiled even if HCR_EL2.TGE is 1."""
 
-    def _permit(self, m, permissions, owner):
-        super()._permit(m, permissions, owner)
+    def _permit(self, m, permissions, owner, changed):
+        super()._permit(m, permissions, owner, changed)
         with m.If(self._tge(owner) & ~owner.el2):
             m.d.sync += permissions.profiled[0].eq(1)
 
@@ -120,8 +120,8 @@ class CollectsAnyNV2VA(ProfilingControl):
 class CurrentStateEL2(ProfilingControl):
     """Whether EL2 is enabled depends on the current Security state instead of the owning one."""
 
-    def _permit(self, m, permissions, owner):
-        super()._permit(m, permissions, owner)
+    def _permit(self, m, permissions, owner, changed):
+        super()._permit(m, permissions, owner, changed)
         higher = el2_enabled(self._config, self.pe, self.pe.ns)
         m.d.sync += permissions.pa.eq((self.pmscr_el2.PA | ~higher) & (owner.el2 | self.pmscr.PA))
 

@@ -2,13 +2,14 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from signal import SIGILL, SIGINT, SIGKILL, Signals
+from signal import SIG_DFL, SIGILL, SIGINT, SIGKILL, Signals
 from typing import Any
 
 import numpy as np
@@ -473,7 +474,11 @@ def test_a_program_is_interrupted_once(qemu: Qemu, by_terminal: bool, tmp_path: 
     terminal, end = os.openpty()
     # The leader of a session has the terminal that it opens first.
     name = os.ttyname(end)
-    run = subprocess.Popen(["sh", "-c", f"{command} <{name} >{name} 2>&1"], start_new_session=True)
+    run = subprocess.Popen(
+        ["sh", "-c", f"{command} <{name} >{name} 2>&1"],
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(SIGINT, SIG_DFL),  # a shell ignores it in the background
+    )
     try:
         output = b""
         while b"ready" not in output:
@@ -485,6 +490,7 @@ def test_a_program_is_interrupted_once(qemu: Qemu, by_terminal: bool, tmp_path: 
         assert run.wait(timeout=100) == 1, output
     finally:
         run.kill()
+        run.wait()
         os.close(terminal)
         os.close(end)
 
