@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spurtle.arch import Event
+from spurtle.arch import DataSource, Event
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.timing.model import TimingModel
-from spurtle_sim.timing.parameters import TABLE, DataSource, Parameters
+from spurtle_sim.timing.parameters import TABLE, Parameters
 from spurtle_sim.trace.dtypes import OPERATION
 from spurtle_sim.trace.instruction import FACT, Instruction, InstructionKind
 from tests.support.cores import core

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spurtle.arch import Event
+from spurtle.arch import DataSource, Event
 from spurtle_sim.timing.core import NAMED_CORES, read_core
 from spurtle_sim.timing.model import TimingModel
-from spurtle_sim.timing.parameters import DataSource, Parameters
+from spurtle_sim.timing.parameters import Parameters
 from spurtle_sim.trace.dtypes import OPERATION
 from spurtle_sim.trace.instruction import FACT, Instruction, InstructionKind
 from tests.support.cores import core

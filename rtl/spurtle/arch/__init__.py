@@ -13,6 +13,7 @@ from .packets import (
     AddressIndex,
     ContextIndex,
     CounterIndex,
+    DataSource,
     Header,
     OperationClass,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "AltClk",
     "ContextIndex",
     "CounterIndex",
+    "DataSource",
     "Event",
     "Field",
     "FineGrainedTrap",

@@ -24,6 +24,7 @@ __all__ = [
     "AddressIndex",
     "ContextIndex",
     "CounterIndex",
+    "DataSource",
     "Header",
     "OperationClass",
 ]
@@ -80,6 +81,23 @@ class ContextIndex(IntEnum):
 
     EL1 = 0
     EL2 = 1
+
+
+@unique
+class DataSource(IntEnum):
+    """Payload of a Data Source packet (D18.2.4), which is IMPLEMENTATION DEFINED: codes of cores of Arm.
+
+    Ref: Neoverse N1 PMU guide, data source encoding; Linux tools/perf/util/arm-spe-decoder.
+    """
+
+    L1D = 0x0
+    L2 = 0x8
+    PEER_CORE = 0x9
+    LOCAL_CLUSTER = 0xA
+    SYSTEM_CACHE = 0xB
+    PEER_CLUSTER = 0xC
+    REMOTE = 0xD
+    DRAM = 0xE
 
 
 @unique

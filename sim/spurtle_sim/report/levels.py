@@ -1,20 +1,19 @@
 """Level of the memory system that served each load.
 
-Ref: Neoverse N1 PMU guide, data source encoding; Linux tools/perf/util/arm-spe.c (cores with this encoding).
+Ref: Linux tools/perf/util/arm-spe.c (cores with the codes of `DataSource`).
 """
 
 import numpy as np
 
-from spurtle.arch import Event
+from spurtle.arch import DataSource, Event
 
 from .columns import ABSENT, Array
 
 __all__ = ["LEVELS", "levels"]
 
 LEVELS = ("L1", "L2", "peer core", "local cluster", "system cache", "peer cluster", "remote", "DRAM", "unknown")
-"""Levels in the order of their distance from the core."""
+"""Levels in the order of their distance from the core, which is that of the codes of `DataSource`."""
 
-_CODES = {0x0: 0, 0x8: 1, 0x9: 2, 0xA: 3, 0xB: 4, 0xC: 5, 0xD: 6, 0xE: 7}
 _UNKNOWN = len(LEVELS) - 1
 _ARM = 0x41
 _PARTS = {
@@ -46,8 +45,7 @@ def levels(source: Array, events: Array, midr: int) -> Array:
     result = _of_events(events)
     if midr >> 24 & 0xFF == _ARM and midr >> 4 & 0xFFF in _PARTS:
         table = np.full(ABSENT + 1, _UNKNOWN, np.int8)
-        for code, level in _CODES.items():
-            table[code] = level
+        table[list(DataSource)] = range(len(DataSource))
         result = np.where(source == ABSENT, result, table[source])
     return result
 

@@ -17,13 +17,13 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from spurtle.arch import Event
+from spurtle.arch import DataSource, Event
 
 from ..native.header import constants, enumeration, struct
 from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION, TIMED_OPERATION
 from ..trace.instruction import FACT, REGISTERS, Instruction, InstructionKind
-from .parameters import LINE_SHIFT, TABLE, DataSource, Parameters
+from .parameters import LINE_SHIFT, TABLE, Parameters
 
 __all__ = ["TimingModel", "library"]
 

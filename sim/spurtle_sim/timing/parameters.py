@@ -2,26 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
-from enum import IntEnum, unique
 from typing import Any
 
 from ..trace.instruction import InstructionKind
 
-__all__ = ["LINE_SHIFT", "TABLE", "DataSource", "Parameter", "Parameters"]
+__all__ = ["LINE_SHIFT", "TABLE", "Parameter", "Parameters"]
 
 LINE_SHIFT = 6
 """Log2 of the size of a cache line in bytes."""
-
-
-@unique
-class DataSource(IntEnum):
-    """Data source of a load, with the codes of Arm Neoverse N1."""
-
-    L1D = 0x0
-    L2 = 0x8
-    SYSTEM_CACHE = 0xB
-    DRAM = 0xE
-
 
 # These limits bound the memory of the tables. They also bound the sum of the latencies that delay one operation, so
 # that its cycles since dispatch fit in 32 bits.
