@@ -12,6 +12,7 @@ from .levels import LEVELS
 from .reading import KINDS, Profile
 from .statistics import Percentiles
 from .summary import ReportContents
+from .tables import printable
 
 __all__ = ["FORMAT", "folded", "report_csv", "report_json", "sample_table", "samples_parquet", "speedscope"]
 
@@ -92,7 +93,7 @@ def folded(profile: Profile) -> bytes:
     index, names = profile.lines
     counts = np.bincount(index, minlength=len(names)).tolist()
     functions = _function_of_lines(profile)
-    rows = sorted(f"{functions[n]};{name.replace(';', ',')} {counts[n]}" for n, name in enumerate(names))
+    rows = sorted(printable(f"{functions[n]};{name.replace(';', ',')} {counts[n]}") for n, name in enumerate(names))
     return "".join(f"{row}\n" for row in rows).encode()
 
 
