@@ -137,6 +137,15 @@ def test_control_characters_in_names(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert len(rows) == len(LOADS)
 
 
+@pytest.mark.parametrize("suffix", [".json", ".csv", ".folded", ".speedscope.json", ".pb.gz", ".parquet"])
+def test_names_that_are_not_utf8(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "\udce9.data"
+    profile.write_bytes(recording(*LOADS, path="/nowhere/caf\udce9"))
+    assert reported(capsys, "-o", tmp_path / f"out{suffix}", profile) == (0, "", "")
+    if suffix == ".csv":
+        assert "[caf?]+0x0" in (tmp_path / f"out{suffix}").read_text()
+
+
 @pytest.mark.parametrize("count", tiers(fast=[60], long=[3_000]))
 def test_corrupt_files_are_reported_in_sentences(
     count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

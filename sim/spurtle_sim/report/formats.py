@@ -44,7 +44,7 @@ def report_csv(contents: ReportContents) -> bytes:
     for counted, split in zip(lines.rows, latencies.objects(), strict=True):
         found = [split[key][name] if split[key] else None for key, name in parts]
         writer.writerow([*counted[:-1], *found, counted[-1]])
-    return output.getvalue().encode()
+    return output.getvalue().encode(errors="replace")
 
 
 def sample_table(profile: Profile) -> dict[str, Array]:
@@ -59,18 +59,23 @@ def sample_table(profile: Profile) -> dict[str, Array]:
         "timestamp": columns.timestamp,
         "context": columns.context,
         "pc": np.array([place.address for place in profile.places], np.uint64)[profile.place],
-        "function": np.array(functions, object)[function],
-        "line": np.array(lines, object)[line],
+        "function": _texts(functions)[function],
+        "line": _texts(lines)[line],
         "kind": np.array(KINDS, object)[profile.kind],
         "events": columns.events,
         "total": columns.total,
         "issue": columns.issue,
         "translation": columns.translation,
         "va": np.ma.masked_where(variable < 0, columns.va),
-        "variable": np.ma.masked_where(variable < 0, np.array([*variables, ""], object)[variable]),
+        "variable": np.ma.masked_where(variable < 0, _texts([*variables, ""])[variable]),
         "level": np.ma.masked_where(~load, np.array(LEVELS, object)[profile.level]),
         "source": np.ma.masked_where(columns.source == ABSENT, columns.source),
     }
+
+
+def _texts(names: list[str]) -> Array:
+    """Return names of a table. Names of files can have bytes that are not UTF-8, which become question marks."""
+    return np.array([name.encode(errors="replace").decode() for name in names], object)
 
 
 def samples_parquet(profile: Profile) -> bytes:
