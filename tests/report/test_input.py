@@ -124,6 +124,12 @@ def test_a_mapped_pipe_is_not_opened(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "/pipe cannot be read as an ELF file" in " ".join(text.split())
 
 
+def test_one_sample_is_counted_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "raw"
+    profile.write_bytes(LOADS[0])
+    assert "\n1 sample.\n" in reported(capsys, "--config", "neoverse_n1", profile)[1]
+
+
 def test_control_characters_in_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     profile = tmp_path / "perf.data"
     profile.write_bytes(recording(*LOADS, path="/nowhere/a\n\x1b[31mb"))
