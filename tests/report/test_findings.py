@@ -16,7 +16,8 @@ from spurtle_sim.perf.process import Mapping, Process
 from spurtle_sim.perf.writer import Recording, content
 from spurtle_sim.report.findings import Finding, findings
 from spurtle_sim.report.reading import Profile, read_profile
-from spurtle_sim.report.summary import build_report
+from spurtle_sim.report.summary import ReportContents, build_report
+from spurtle_sim.report.terminal import report_lines
 from tests.support.cross_compiler import needs_compiler
 from tests.support.paths import ROOT
 from tests.support.perf_records import PID, REFILL, load
@@ -136,3 +137,9 @@ def test_kinds_of_misses() -> None:
 def test_the_executable_rebuilds_byte_for_byte(tmp_path: Path) -> None:
     subprocess.run(["make", "-s", "-C", str(PLANTED), f"OUT={tmp_path}"], check=True)
     assert (tmp_path / "planted.elf").read_bytes() == EXECUTABLE.read_bytes()
+
+
+def test_a_long_place_leaves_room_for_the_finding() -> None:
+    finding = Finding("kind", "start" + 10_000 * "x" + "+0x4", "It is slow.\x1b", "", None)
+    contents = ReportContents("title", [], [finding], [])
+    assert list(report_lines(contents))[-1] == f"* start{23 * 'x'}...{25 * 'x'}+0x4: It is slow.?"

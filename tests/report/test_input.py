@@ -1,5 +1,7 @@
 """Files that `spurtle report` cannot use, and files that it can use in part."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -20,10 +22,11 @@ CODE = Mapping(0x40_0000, 0x2000, 0, 5, "/nowhere/program")
 PROCESS = Process(Path("/nowhere/program"), ["program"], PID, (CODE,))
 
 
-def recording(*data: bytes, flags: AuxFlag = NOTHING_LOST) -> bytes:
+def recording(*data: bytes, flags: AuxFlag = NOTHING_LOST, path: str = CODE.path) -> bytes:
     """Return a recording with the records of several CPUs."""
+    process = replace(PROCESS, mappings=(replace(CODE, path=path),))
     aux = [Aux(time=100, pid=PID, tid=PID, cpu=cpu, data=each, flags=flags) for cpu, each in enumerate(data)]
-    return content(Recording(argv=["program"], events=process_events(PROCESS, aux, end=400), midr=0x410F_D0C1))
+    return content(Recording(argv=["program"], events=process_events(process, aux, end=400), midr=0x410F_D0C1))
 
 
 LOADS = [load(0x40_0000 + 4 * n, 0x41_0000 + n, 0x8000_0000, 5 + n, 10 * n + 1, 0xB) for n in range(3)]
@@ -96,6 +99,57 @@ def test_raw_buffers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "3 samples." in text
     assert "system cache" in text  # the data source of Neoverse N1
     assert "Raw buffers have no exact counts" in text
+
+
+@pytest.mark.parametrize("kind", ["--kallsyms", "--program", "exact counts"])
+def test_no_file_that_is_read_is_overwritten(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "perf.data"
+    profile.write_bytes(recording(*LOADS))
+    file = tmp_path / "perf.data.exact.json"
+    file.write_text("content")
+    arguments = (kind, file) if kind.startswith("-") else ()
+    status, _, error = reported(capsys, *arguments, "-o", file, profile)
+    assert (status, file.read_text()) == (2, "content")
+    assert f"cannot write {file}: it is the same file as the input {file}" in error
+
+
+def test_a_mapped_pipe_is_not_opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of the machine of the report can have the name of a mapping. To open a pipe would wait forever."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    profile = tmp_path / "perf.data"
+    profile.write_bytes(recording(*LOADS, path=str(pipe)))
+    status, text, error = reported(capsys, profile)
+    assert (status, error) == (0, "")
+    assert "/pipe cannot be read as an ELF file" in " ".join(text.split())
+
+
+def test_one_sample_is_counted_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "raw"
+    profile.write_bytes(LOADS[0])
+    assert "\n1 sample.\n" in reported(capsys, "--config", "neoverse_n1", profile)[1]
+
+
+def test_control_characters_in_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "perf.data"
+    profile.write_bytes(recording(*LOADS, path="/nowhere/a\n\x1b[31mb"))
+    status, text, _ = reported(capsys, profile)
+    assert status == 0
+    assert "/nowhere/a??[31mb cannot be read" in text
+    assert "\x1b" not in text
+    assert reported(capsys, "-o", tmp_path / "out.folded", profile)[0] == 0
+    rows = (tmp_path / "out.folded").read_text().splitlines()
+    assert rows[0] == "[a??[31mb];[a??[31mb]+0x0 1"
+    assert len(rows) == len(LOADS)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv", ".folded", ".speedscope.json", ".pb.gz", ".parquet"])
+def test_names_that_are_not_utf8(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "\udce9.data"
+    profile.write_bytes(recording(*LOADS, path="/nowhere/caf\udce9"))
+    assert reported(capsys, "-o", tmp_path / f"out{suffix}", profile) == (0, "", "")
+    if suffix == ".csv":
+        assert "[caf?]+0x0" in (tmp_path / f"out{suffix}").read_text()
 
 
 @pytest.mark.parametrize("count", tiers(fast=[60], long=[3_000]))

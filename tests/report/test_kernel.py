@@ -132,6 +132,7 @@ def test_perf_finds_the_same_functions(version: str, home: Path) -> None:
         ("", "must be a copy of /proc/kallsyms with addresses, which root can read"),
         ("0000000000000000 T _text\n", "must be a copy of /proc/kallsyms with addresses"),
         ("\0\xff T T T T\nz T x\n" + "f" * 40 + " T _text\n", "must be a copy of /proc/kallsyms with addresses"),
+        ("-5 T _text\n", "must be a copy of /proc/kallsyms with addresses"),
     ],
 )
 def test_files_that_are_not_kallsyms(

@@ -10,6 +10,7 @@ from spurtle.support.files import STANDARD_INPUT, check_files, write_file
 from ..profile.outputs import midr
 from ..report import formats
 from ..report.compare import build_comparison
+from ..report.exact import exact_path
 from ..report.pprof import pprof
 from ..report.reading import Names, Profile, read_profile
 from ..report.summary import ReportContents, build_report
@@ -28,7 +29,8 @@ def run_report(options: argparse.Namespace) -> int:
     files = [options.file] if options.other is None else [options.file, options.other]
     if options.output is not None:
         kind = _suffix(options.output)
-        check_files([options.output], files)
+        read = [*files, *map(exact_path, files), options.program, options.kallsyms]
+        check_files([options.output], [name for name in read if name is not None])
     if options.other is not None and kind not in _OF_COMPARISONS:
         raise UserError("a comparison of two profiles must be printed, or written as .html or .json")
     names = Names(options.program, options.kallsyms)

@@ -12,6 +12,7 @@ from .levels import LEVELS
 from .reading import KINDS, Profile
 from .statistics import Percentiles
 from .summary import ReportContents
+from .tables import printable
 
 __all__ = ["FORMAT", "folded", "report_csv", "report_json", "sample_table", "samples_parquet", "speedscope"]
 
@@ -43,7 +44,7 @@ def report_csv(contents: ReportContents) -> bytes:
     for counted, split in zip(lines.rows, latencies.objects(), strict=True):
         found = [split[key][name] if split[key] else None for key, name in parts]
         writer.writerow([*counted[:-1], *found, counted[-1]])
-    return output.getvalue().encode()
+    return output.getvalue().encode(errors="replace")
 
 
 def sample_table(profile: Profile) -> dict[str, Array]:
@@ -58,18 +59,23 @@ def sample_table(profile: Profile) -> dict[str, Array]:
         "timestamp": columns.timestamp,
         "context": columns.context,
         "pc": np.array([place.address for place in profile.places], np.uint64)[profile.place],
-        "function": np.array(functions, object)[function],
-        "line": np.array(lines, object)[line],
+        "function": _texts(functions)[function],
+        "line": _texts(lines)[line],
         "kind": np.array(KINDS, object)[profile.kind],
         "events": columns.events,
         "total": columns.total,
         "issue": columns.issue,
         "translation": columns.translation,
         "va": np.ma.masked_where(variable < 0, columns.va),
-        "variable": np.ma.masked_where(variable < 0, np.array([*variables, ""], object)[variable]),
+        "variable": np.ma.masked_where(variable < 0, _texts([*variables, ""])[variable]),
         "level": np.ma.masked_where(~load, np.array(LEVELS, object)[profile.level]),
         "source": np.ma.masked_where(columns.source == ABSENT, columns.source),
     }
+
+
+def _texts(names: list[str]) -> Array:
+    """Return names of a table. Names of files can have bytes that are not UTF-8, which become question marks."""
+    return np.array([name.encode(errors="replace").decode() for name in names], object)
 
 
 def samples_parquet(profile: Profile) -> bytes:
@@ -92,7 +98,7 @@ def folded(profile: Profile) -> bytes:
     index, names = profile.lines
     counts = np.bincount(index, minlength=len(names)).tolist()
     functions = _function_of_lines(profile)
-    rows = sorted(f"{functions[n]};{name.replace(';', ',')} {counts[n]}" for n, name in enumerate(names))
+    rows = sorted(printable(f"{functions[n]};{name.replace(';', ',')} {counts[n]}") for n, name in enumerate(names))
     return "".join(f"{row}\n" for row in rows).encode()
 
 

@@ -191,7 +191,7 @@ def _parsed(path: Path) -> Iterator[_Symbol]:
                     address = int(columns[0], 16)
                 except ValueError:
                     continue
-                if address < 1 << 64:
+                if 0 <= address < 1 << 64:
                     yield _Symbol(address, columns[1], columns[2], columns[3].strip("[]") if len(columns) == 4 else "")
 
 

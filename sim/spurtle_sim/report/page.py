@@ -53,7 +53,7 @@ dt { font-weight: bold; }
 
 def report_page(contents: ReportContents, profile: Profile | None) -> bytes:
     """Return a report as an HTML file. With its profile, the page has pictures and source."""
-    return "\n".join(_page(profile, contents)).encode()
+    return "\n".join(_page(profile, contents)).encode(errors="replace")
 
 
 def _page(profile: Profile | None, contents: ReportContents) -> Iterator[str]:

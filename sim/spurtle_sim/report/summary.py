@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from spurtle.support.numerals import counted
+
 from ..perf.format import AuxFlag
 from . import analysis
 from .findings import Finding, findings
@@ -77,14 +79,14 @@ def _recording(profile: Profile) -> Iterator[str]:
         interval = f"Interval {settings.period:,} operations" if settings.period else "Unknown interval"
         jitter = "with jitter" if profile.jitter else "without jitter"
         terms = ",".join(profile.filters)
-        yield f"{interval}, {jitter}, {f'filter {terms}' if terms else 'no filter'}: {len(profile):,} samples."
+        yield f"{interval}, {jitter}, {f'filter {terms}' if terms else 'no filter'}: {counted(len(profile), 'sample')}."
         if not profile.jitter:
             yield (
                 "Without jitter, shares are wrong for a loop whose length has a common factor with the interval plus "
                 "one, whatever the confidence intervals say."
             )
     else:
-        yield f"{len(profile):,} samples."
+        yield f"{counted(len(profile), 'sample')}."
     yield from _costs(profile)
     if profile.exact is not None and profile.filters:
         yield "The exact counts are of all operations, and the samples are filtered: no exact shares."

@@ -119,6 +119,8 @@ class ProgramFile(NamedTuple):
 def read_program(path: Path) -> ProgramFile | None:
     """Return the symbols of a file, or None if it cannot be read or is not an ELF file."""
     try:
+        if not path.is_file():  # to open a pipe can wait forever, and to open a device can have an effect
+            return None
         with path.open("rb") as file:
             elf = ELFFile(file)
             symbols, names = _symbols(elf)

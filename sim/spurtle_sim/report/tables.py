@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .statistics import Percentiles
 
-__all__ = ["ReportTable", "TableColumn", "Unit", "cell", "shortened"]
+__all__ = ["ReportTable", "TableColumn", "Unit", "cell", "printable", "shortened"]
 
 
 @unique
@@ -81,11 +81,16 @@ def cell(unit: Unit, value: Any) -> str:
             return str(value)
 
 
+def printable(text: str) -> str:
+    """Return the text with a question mark for each control character, which a terminal would obey."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
 def shortened(text: str, width: int) -> str:
     """Return the text with at most `width` characters, without its middle, and without control characters.
 
     The end of a name has the file and the line, and the name of a method.
     """
-    plain = "".join(char if char.isprintable() else "?" for char in text)
+    plain = printable(text)
     tail = (width - 2) // 2
     return plain if len(plain) <= width else f"{plain[: width - 3 - tail]}...{plain[len(plain) - tail :]}"

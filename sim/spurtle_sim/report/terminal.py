@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from .findings import Finding
 from .summary import ReportContents
-from .tables import ReportTable, Unit, cell, shortened
+from .tables import ReportTable, Unit, cell, printable, shortened
 
 __all__ = ["COLUMNS", "highlights", "report_lines"]
 
@@ -13,6 +13,7 @@ COLUMNS = 100
 """Width of the report."""
 
 _GAP = "  "
+_LONGEST_PLACE = 60
 _HIGHLIGHTS = 10
 _FEWEST_ROWS = 3  # of the table in the highlights
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
@@ -27,27 +28,32 @@ def report_lines(contents: ReportContents, *, bold: bool = False) -> Iterator[st
 
     yield title(contents.title)
     for sentence in contents.recording:
-        yield from textwrap.wrap(sentence, COLUMNS)
+        yield from textwrap.wrap(printable(sentence), COLUMNS)
     if contents.findings:
         yield from ("", title("Findings"))
         yield from _findings(contents.findings)
     for table in contents.tables:
         yield from ("", title(table.title))
         if table.note:
-            yield from textwrap.wrap(table.note, COLUMNS)
+            yield from textwrap.wrap(printable(table.note), COLUMNS)
         yield from _table(table)
 
 
 def highlights(contents: ReportContents) -> list[str]:
     """Return the most important lines of a report: a line for each finding, then the most expensive lines."""
-    found = [textwrap.shorten(f"* {finding}", COLUMNS, placeholder=" ...") for finding in contents.findings]
+    found = [textwrap.shorten(f"* {_sentences(finding)}", COLUMNS, placeholder=" ...") for finding in contents.findings]
     found = found[: _HIGHLIGHTS - _FEWEST_ROWS - 1]
     return [*found, *list(_table(contents.table("lines")))[: _HIGHLIGHTS - len(found)]]
 
 
+def _sentences(finding: Finding) -> str:
+    """Return a finding whose place leaves room for its text: names of C++ and Rust can be long."""
+    return f"{shortened(finding.place, _LONGEST_PLACE)}: {printable(finding.text)}"
+
+
 def _findings(found: Sequence[Finding]) -> Iterator[str]:
     for finding in found:
-        yield from textwrap.wrap(str(finding), COLUMNS, initial_indent="* ", subsequent_indent="  ")
+        yield from textwrap.wrap(_sentences(finding), COLUMNS, initial_indent="* ", subsequent_indent="  ")
 
 
 def _table(table: ReportTable) -> Iterator[str]:
