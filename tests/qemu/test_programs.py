@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from signal import SIG_DFL, SIGILL, SIGINT, SIGKILL, Signals
+from signal import SIG_DFL, SIGILL, SIGINT, SIGKILL, SIGTERM, Signals
 from typing import Any
 
 import numpy as np
@@ -449,7 +449,7 @@ def test_runs_are_identical(qemu: Qemu, tmp_path: Path) -> None:
     assert max(runs[0]["pc"].max(), runs[0]["va"].max()) < 1 << 46
 
 
-@pytest.mark.parametrize("number", [SIGINT, SIGKILL])
+@pytest.mark.parametrize("number", [SIGKILL, SIGTERM])
 def test_a_signal_ends_the_program(qemu: Qemu, number: Signals, tmp_path: Path) -> None:
     """The operations before a signal are recorded, also if the reader is behind."""
     program = QemuProgram(qemu, executable(tmp_path / "program", [0x14000000]))
