@@ -11,8 +11,8 @@
 // Fewer operations are simulated: reading and writing PMSICR_EL1 takes about as many cycles.
 constexpr uint64_t MIN_FORWARD = 16;
 
-constexpr uint64_t MIN_INTERVAL = 256;  // unit of INTERVAL
-constexpr uint64_t MAX_ECOUNT = 255;    // operations by which ECOUNT delays a selection at the most
+constexpr uint64_t MIN_INTERVAL = 1 << PMSIRR_INTERVAL.offset;   // unit of INTERVAL
+constexpr uint64_t MAX_ECOUNT = (1 << PMSICR_ECOUNT.width) - 1;  // operations by which a selection is delayed at most
 
 inline uint64_t get(uint64_t value, Field field) { return value >> field.offset & low_bits(field.width); }
 

@@ -122,20 +122,11 @@ class KernelNames:
         if self._image is None or not addresses:
             return {}
         program, delta = self._image
-        relative = [(address | _UPPER) - delta & _WORD for address in addresses]
-        lines = program.lines.find(relative)
-        indices = program.functions.find(np.array(relative, np.uint64)).tolist()
+        located = program.locate([(address | _UPPER) - delta for address in addresses])
         return {
-            address: Place(
-                f"{_PREFIX}{source_name(symbol)}",
-                symbol,
-                address | _UPPER,
-                inside - program.functions.start(index),
-                lines.get(inside),
-            )
-            for address, inside, index in zip(addresses, relative, indices, strict=True)
-            if index >= 0
-            for symbol in (program.functions.name(index),)
+            address: Place(f"{_PREFIX}{source_name(symbol)}", symbol, address | _UPPER, offset, source)
+            for address, (symbol, offset, source) in zip(addresses, located, strict=True)
+            if symbol is not None
         }
 
     def _region(self, address: int) -> tuple[str | None, int]:

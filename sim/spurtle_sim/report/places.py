@@ -113,17 +113,13 @@ class Resolver:
             base = mapped.mapping.start - mapped.mapping.offset
             return {address: unnamed(name, address, address - base) for address in addresses}
         bias = program.bias(mapped.mapping)
-        relative = [address - bias for address in addresses]
-        lines = program.lines.find([each & _WORD for each in relative])
         places: dict[int, Place] = {}
-        indices = program.functions.find(np.array([each & _WORD for each in relative], np.uint64)).tolist()
-        for address, inside, index in zip(addresses, relative, indices, strict=True):
-            if index < 0:
-                places[address] = unnamed(name, address, inside, lines.get(inside))
+        located = program.locate([address - bias for address in addresses])
+        for address, (symbol, offset, source) in zip(addresses, located, strict=True):
+            if symbol is None:
+                places[address] = unnamed(name, address, offset, source)
             else:
-                offset = inside - program.functions.start(index)
-                symbol = program.functions.name(index)
-                places[address] = Place(source_name(symbol), symbol, address, offset, lines.get(inside))
+                places[address] = Place(source_name(symbol), symbol, address, offset, source)
         return places
 
     def _intervals(self, pid: int) -> list[_Interval]:

@@ -4,6 +4,7 @@ Ref: System V ABI, ELF-64 object file format.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from mmap import PROT_EXEC, PROT_WRITE
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 from ..emulator.elf import ProgramHeader, build_id_of, page_start, segment_mapping
 from ..perf.process import Mapping
 from .columns import Array
-from .lines import LineTable
+from .lines import LineTable, SourceLine
 
 __all__ = ["ProgramFile", "SymbolTable", "read_program", "symbol_address"]
 
@@ -26,6 +27,7 @@ _LOCAL = 0  # STB
 _SECTIONS = (".symtab", ".dynsym")
 _PROTECTION = PROT_EXEC | PROT_WRITE  # that mappings of readable segments differ in
 _NOTES = (".note.gnu.build-id", ".notes")  # vmlinux has the second one
+_WORD = (1 << 64) - 1
 _NO_CONTENT = "SHT_NOBITS"
 
 
@@ -114,6 +116,17 @@ class ProgramFile(NamedTuple):
 
         chosen = min(inside, key=difference)
         return mapping.start - (mapping.offset - chosen.offset + chosen.vaddr)
+
+    def locate(self, addresses: Sequence[int]) -> Iterator[tuple[str | None, int, SourceLine | None]]:
+        """Yield symbol of the function, distance from its start, and source line of each address in the file.
+
+        If the function is unknown, the symbol is None and the distance is the address.
+        """
+        plain = [address & _WORD for address in addresses]
+        lines = self.lines.find(plain)
+        for address, index in zip(plain, self.functions.find(np.array(plain, np.uint64)).tolist(), strict=True):
+            symbol, start = (None, 0) if index < 0 else (self.functions.name(index), self.functions.start(index))
+            yield symbol, address - start, lines.get(address)
 
 
 def read_program(path: Path) -> ProgramFile | None:
