@@ -82,6 +82,24 @@ def test_a_file_that_is_absent(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "reads a file, not standard input" in reported(capsys, "-")[2]
 
 
+@pytest.mark.parametrize(("option", "names"), [("--config", "core"), ("--program", "programs")])
+def test_options_of_raw_buffers(option: str, names: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A perf.data file names these itself. In a comparison, the options are for the other file."""
+    for name, content_ in (("perf.data", recording(*LOADS)), ("raw", b"".join(LOADS))):
+        (tmp_path / name).write_bytes(content_)
+    value = {"--config": "v1p4", "--program": ROOT / "examples" / "planted" / "planted.elf"}
+    for files in (["perf.data"], ["perf.data", "perf.data"]):
+        assert reported(capsys, option, value[option], *(tmp_path / name for name in files)) == (
+            2,
+            "",
+            f"spurtle: {option} must come with the contents of a Profiling Buffer: a perf.data file names its {names}\n",
+        )
+    both = [word for pair in value.items() for word in pair]
+    status, text, error = reported(capsys, *both, tmp_path / "perf.data", tmp_path / "raw")
+    assert (status, error) == (0, "")
+    assert "A: " in text and "B: Raw buffers have no exact counts or settings." in text
+
+
 def test_a_truncated_file_is_reported_in_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = recording(b"".join(LOADS), b"".join(BRANCHES))
     (tmp_path / "file").write_bytes(data[: data.index(BRANCHES[0]) + 70])

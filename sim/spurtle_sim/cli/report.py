@@ -22,6 +22,9 @@ __all__ = ["run_report"]
 _OF_COMPARISONS = ("", ".html", ".json")
 """Kinds of output of a comparison. The empty one is text."""
 
+_OF_RAW_BUFFERS = {"config": "core", "program": "programs"}
+"""Options for raw buffers, and what a perf.data file names in their stead."""
+
 
 def run_report(options: argparse.Namespace) -> int:
     """Print a report, or write it into a file. Return the exit status."""
@@ -35,6 +38,7 @@ def run_report(options: argparse.Namespace) -> int:
         raise UserError("a comparison of two profiles must be printed, or written as .html or .json")
     names = Names(options.program, options.kallsyms)
     profiles = [_profile(name, options.config, names) for name in files]
+    _check_use(options, profiles)
     if not kind:
         for line in report_lines(_contents(profiles, brief=True), bold=sys.stdout.isatty()):
             print(line)
@@ -43,6 +47,15 @@ def run_report(options: argparse.Namespace) -> int:
     else:
         write_file(options.output, _content(kind, profiles))
     return 0
+
+
+def _check_use(options: argparse.Namespace, profiles: list[Profile]) -> None:
+    """Raise UserError if an option for raw buffers is given, and there are none."""
+    for option, names in _OF_RAW_BUFFERS.items():
+        if getattr(options, option) is not None and not any(profile.raw for profile in profiles):
+            raise UserError(
+                f"--{option} must come with the contents of a Profiling Buffer: a perf.data file names its {names}"
+            )
 
 
 def _suffix(name: str) -> str:

@@ -28,7 +28,7 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--program",
         metavar="FILE",
-        help="program that ran while the contents of a Profiling Buffer were written; it names their addresses",
+        help="program that ran while the contents of a Profiling Buffer were written; only for them",
     )
     parser.add_argument(
         "--kallsyms", metavar="FILE", help="copy of /proc/kallsyms of the recorded machine, with names of the kernel"

@@ -44,6 +44,8 @@ class Profile:
     Parameters
     ----------
     path : str
+    raw : bool
+        Whether the file contains raw buffers and nothing else.
     columns : RecordColumns
         Complete records with a PC, in order of time for each buffer.
     contents : Contents
@@ -63,6 +65,7 @@ class Profile:
     """
 
     path: str
+    raw: bool
     columns: RecordColumns
     contents: Contents
     skipped: int
@@ -184,7 +187,8 @@ class Names(NamedTuple):
     Members
     -------
     program : str or None
-        Path of the program that ran while raw buffers were written, at the addresses at which it was linked.
+        Path of the program that ran while raw buffers were written, at the addresses at which it was linked. A
+        perf.data file names its programs.
     kallsyms : str or None
         Path of a copy of /proc/kallsyms of the recorded machine.
     """
@@ -206,7 +210,7 @@ def read_profile(path: str, data: bytes, midr: int | None, names: Names = _NO_NA
     data : bytes
         Content of the file.
     midr : int or None
-        MIDR_EL1 of the core that wrote raw buffers. None for perf.data files.
+        MIDR_EL1 of the core that wrote raw buffers. A perf.data file contains its own.
     names : Names
 
     Raises
@@ -214,18 +218,16 @@ def read_profile(path: str, data: bytes, midr: int | None, names: Names = _NO_NA
     UserError
         If a file cannot be used, or contains no complete record with a PC.
     """
-    if is_perf_data(data):
-        if names.program is not None:
-            raise UserError(f"{path} is a perf.data file, which names its programs: it must be without --program")
-        contents = read_perf_data(data)
-        exact, problem = read_exact(path, data)
-    elif midr is None:
-        raise UserError(f"{path} is not a perf.data file; the contents of a Profiling Buffer need --config")
-    else:
+    if raw := not is_perf_data(data):
+        if midr is None:
+            raise UserError(f"{path} is not a perf.data file; the contents of a Profiling Buffer need --config")
         contents = _raw_contents(data, names.program)
         exact, problem = None, "raw buffers have no exact counts or settings"
         if names.program is None:
             problem += ", and no names: --program FILE names the program that ran"
+    else:
+        contents = read_perf_data(data)
+        exact, problem = read_exact(path, data)
     del data  # not in memory together with the columns, if the caller does not keep it
     columns = decode_columns([buffer.data for buffer in contents.buffers])
     contents.buffers = [buffer._replace(data=b"") for buffer in contents.buffers]
@@ -240,7 +242,7 @@ def read_profile(path: str, data: bytes, midr: int | None, names: Names = _NO_NA
     places, place = _places(resolver, process, columns.pc & np.uint64((1 << ADDRESS_BITS) - 1))
     found = contents.sideband.cpuid
     return Profile(
-        path, columns, contents, skipped, midr or _number(found), places, place, exact, problem,
+        path, raw, columns, contents, skipped, midr if raw and midr else _number(found), places, place, exact, problem,
         [*resolver.problems.values()], resolver, process,
     )  # fmt: skip
 
