@@ -1,11 +1,18 @@
 """Files that `spurtle report` cannot use, and files that it can use in part."""
 
+import gzip
+import io
+import json
 import os
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
+from pyarrow import parquet
 
 from spurtle_sim.cli import main
 from spurtle_sim.perf.events import NOTHING_LOST, Aux, process_events
@@ -29,6 +36,7 @@ def recording(*data: bytes, flags: AuxFlag = NOTHING_LOST, path: str = CODE.path
     return content(Recording(argv=["program"], events=process_events(process, aux, end=400), midr=0x410F_D0C1))
 
 
+BUFFER = "the contents of a Profiling Buffer"
 LOADS = [load(0x40_0000 + 4 * n, 0x41_0000 + n, 0x8000_0000, 5 + n, 10 * n + 1, 0xB) for n in range(3)]
 BRANCHES = [branch(0x40_1000, 0x40_2000, 7, 60)] * 2
 
@@ -89,11 +97,9 @@ def test_options_of_raw_buffers(option: str, names: str, tmp_path: Path, capsys:
         (tmp_path / name).write_bytes(content_)
     value = {"--config": "v1p4", "--program": ROOT / "examples" / "planted" / "planted.elf"}
     for files in (["perf.data"], ["perf.data", "perf.data"]):
-        assert reported(capsys, option, value[option], *(tmp_path / name for name in files)) == (
-            2,
-            "",
-            f"spurtle: {option} must come with the contents of a Profiling Buffer: a perf.data file names its {names}\n",
-        )
+        status, text, error = reported(capsys, option, value[option], *(tmp_path / name for name in files))
+        assert (status, text) == (2, "")
+        assert error == f"spurtle: {option} must come with {BUFFER}: a perf.data file names its {names}\n"
     both = [word for pair in value.items() for word in pair]
     status, text, error = reported(capsys, *both, tmp_path / "perf.data", tmp_path / "raw")
     assert (status, error) == (0, "")
@@ -161,13 +167,37 @@ def test_control_characters_in_names(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert len(rows) == len(LOADS)
 
 
-@pytest.mark.parametrize("suffix", [".json", ".csv", ".folded", ".speedscope.json", ".pb.gz", ".parquet"])
+TEXTS = {
+    ".json": lambda data: str(json.loads(data)),
+    ".csv": bytes.decode,
+    ".folded": bytes.decode,
+    ".speedscope.json": lambda data: str(json.loads(data)),
+    ".pb.gz": lambda data: gzip.decompress(data).decode(errors="ignore"),  # numbers are not UTF-8
+    ".parquet": lambda data: str(parquet.read_table(io.BytesIO(data))["function"].to_pylist()),
+    ".html": bytes.decode,
+}
+
+
+@pytest.mark.parametrize("suffix", TEXTS)
 def test_names_that_are_not_utf8(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each byte that is not UTF-8 is U+FFFD in every output, and each output is UTF-8."""
     profile = tmp_path / "\udce9.data"
     profile.write_bytes(recording(*LOADS, path="/nowhere/caf\udce9"))
     assert reported(capsys, "-o", tmp_path / f"out{suffix}", profile) == (0, "", "")
-    if suffix == ".csv":
-        assert "[caf?]+0x0" in (tmp_path / f"out{suffix}").read_text()
+    text = TEXTS[suffix]((tmp_path / f"out{suffix}").read_bytes())
+    assert "[caf\ufffd]" in text
+    assert not re.search("[\ud800-\udfff]", text)
+
+
+@pytest.mark.parametrize("kind", ["", "--json"])
+def test_printed_names_that_are_not_utf8(kind: str, tmp_path: Path) -> None:
+    """JSON is UTF-8 whatever the encoding of the terminal is."""
+    profile = tmp_path / "perf.data"
+    profile.write_bytes(recording(*LOADS, path="/nowhere/caf\udce9-\u00e9"))
+    command = [str(Path(sys.executable).with_name("spurtle")), "report", *filter(None, [kind]), str(profile)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    printed = subprocess.run(command, capture_output=True, env=environment, check=True).stdout
+    assert ("[caf\ufffd-\u00e9]".encode() if kind else rb"[caf\ufffd-\xe9]") in printed
 
 
 @pytest.mark.parametrize("count", tiers(fast=[60], long=[3_000]))

@@ -12,7 +12,7 @@ from .levels import LEVELS
 from .reading import KINDS, Profile
 from .statistics import Percentiles
 from .summary import ReportContents
-from .tables import printable
+from .tables import printable, utf8
 
 __all__ = ["FORMAT", "folded", "report_csv", "report_json", "sample_table", "samples_parquet", "speedscope"]
 
@@ -30,7 +30,7 @@ def report_json(contents: ReportContents) -> bytes:
         "findings": [finding.object() for finding in contents.findings],
         **tables,
     }
-    return (json.dumps(content, indent=1) + "\n").encode()
+    return _json(content, indent=1) + b"\n"
 
 
 def report_csv(contents: ReportContents) -> bytes:
@@ -44,7 +44,7 @@ def report_csv(contents: ReportContents) -> bytes:
     for counted, split in zip(lines.rows, latencies.objects(), strict=True):
         found = [split[key][name] if split[key] else None for key, name in parts]
         writer.writerow([*counted[:-1], *found, counted[-1]])
-    return output.getvalue().encode(errors="replace")
+    return utf8(output.getvalue()).encode()
 
 
 def sample_table(profile: Profile) -> dict[str, Array]:
@@ -74,8 +74,8 @@ def sample_table(profile: Profile) -> dict[str, Array]:
 
 
 def _texts(names: list[str]) -> Array:
-    """Return names of a table. Names of files can have bytes that are not UTF-8, which become question marks."""
-    return np.array([name.encode(errors="replace").decode() for name in names], object)
+    """Return names of a table."""
+    return np.array([utf8(name) for name in names], object)
 
 
 def samples_parquet(profile: Profile) -> bytes:
@@ -124,7 +124,12 @@ def speedscope(profile: Profile) -> bytes:
         "shared": {"frames": [{"name": name} for name in frames]},
         "profiles": profiles,
     }
-    return json.dumps(content).encode()
+    return _json(content)
+
+
+def _json(content: Any, indent: int | None = None) -> bytes:
+    """Return an object as JSON."""
+    return utf8(json.dumps(content, indent=indent, ensure_ascii=False)).encode()
 
 
 def _function_of_lines(profile: Profile) -> list[str]:

@@ -10,7 +10,7 @@ from .findings import Finding
 from .pictures import Picture, pictures
 from .reading import Profile
 from .summary import ReportContents
-from .tables import ReportTable, TableColumn, cell
+from .tables import ReportTable, TableColumn, cell, utf8
 
 __all__ = ["report_page"]
 
@@ -53,7 +53,7 @@ dt { font-weight: bold; }
 
 def report_page(contents: ReportContents, profile: Profile | None) -> bytes:
     """Return a report as an HTML file. With its profile, the page has pictures and source."""
-    return "\n".join(_page(profile, contents)).encode(errors="replace")
+    return utf8("\n".join(_page(profile, contents))).encode()
 
 
 def _page(profile: Profile | None, contents: ReportContents) -> Iterator[str]:

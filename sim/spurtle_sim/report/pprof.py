@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .reading import Profile
+from .tables import utf8
 
 __all__ = ["pprof"]
 
@@ -32,7 +33,7 @@ class _Strings:
         return self._numbers.setdefault(text, len(self._numbers))
 
     def encoded(self) -> bytes:
-        return b"".join(_bytes(_STRINGS, text.encode(errors="replace")) for text in self._numbers)
+        return b"".join(_bytes(_STRINGS, utf8(text).encode()) for text in self._numbers)
 
 
 def pprof(profile: Profile) -> bytes:

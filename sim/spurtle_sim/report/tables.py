@@ -1,5 +1,6 @@
 """Tables of a report: columns with a format, and rows of values. Every output shows the same tables."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, unique
@@ -7,7 +8,9 @@ from typing import Any, NamedTuple
 
 from .statistics import Percentiles
 
-__all__ = ["ReportTable", "TableColumn", "Unit", "cell", "printable", "shortened"]
+__all__ = ["ReportTable", "TableColumn", "Unit", "cell", "printable", "shortened", "utf8"]
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @unique
@@ -81,9 +84,17 @@ def cell(unit: Unit, value: Any) -> str:
             return str(value)
 
 
+def utf8(text: str) -> str:
+    """Return the text with U+FFFD for each byte of the name of a file that is not UTF-8.
+
+    Python has such a byte as a surrogate, which no output can contain.
+    """
+    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def printable(text: str) -> str:
     """Return the text with a question mark for each control character, which a terminal would obey."""
-    return "".join(char if char.isprintable() else "?" for char in text)
+    return "".join(char if char.isprintable() else "?" for char in utf8(text))
 
 
 def shortened(text: str, width: int) -> str:
