@@ -191,7 +191,7 @@ def test_names_that_are_not_utf8(suffix: str, tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("kind", ["", "--json"])
 def test_printed_names_that_are_not_utf8(kind: str, tmp_path: Path) -> None:
-    """JSON is UTF-8 whatever the encoding of the terminal is."""
+    """JSON is UTF-8 for each encoding of the terminal."""
     profile = tmp_path / "perf.data"
     profile.write_bytes(recording(*LOADS, path="/nowhere/caf\udce9-\u00e9"))
     command = [str(Path(sys.executable).with_name("spurtle")), "report", *filter(None, [kind]), str(profile)]

@@ -43,7 +43,7 @@ def run_report(options: argparse.Namespace) -> int:
         for line in report_lines(_contents(profiles, brief=True), bold=sys.stdout.isatty()):
             print(line)
     elif options.output is None:
-        sys.stdout.buffer.write(_content(kind, profiles))  # UTF-8, whatever the encoding of a terminal is
+        sys.stdout.buffer.write(_content(kind, profiles))  # UTF-8 for each encoding of the terminal
     else:
         write_file(options.output, _content(kind, profiles))
     return 0

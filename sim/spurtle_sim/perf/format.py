@@ -17,6 +17,7 @@ __all__ = [
     "RecordType",
     "SampleField",
     "Settings",
+    "SymbolType",
 ]
 
 MAGIC = b"PERFILE2"
@@ -41,6 +42,7 @@ class RecordType(IntEnum):
     AUX = 11
     ITRACE_START = 12
     LOST_SAMPLES = 13
+    KSYMBOL = 17
     ATTR = 64
     HEADER_BUILD_ID = 67
     AUXTRACE_INFO = 70
@@ -59,6 +61,14 @@ class Misc(IntFlag):
     COMM_EXEC = 1 << 13  # in COMM: the name changed because the process executed another program
     MMAP_BUILD_ID = 1 << 14
     BUILD_ID_SIZE = 1 << 15
+
+
+@unique
+class SymbolType(IntEnum):
+    """Types of the functions in KSYMBOL records."""
+
+    BPF = 1
+    OUT_OF_LINE = 2  # code that calls probes
 
 
 class SampleField(IntFlag):

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .format import HEADER_BYTES, Feature, Misc, RecordType, Settings
+from .format import HEADER_BYTES, Feature, Misc, RecordType, Settings, SymbolType
 from .process import Mapping
 
-__all__ = ["KERNEL_PID", "MappedFile", "Sideband", "TimeConversion"]
+__all__ = ["KERNEL_PID", "KernelFunction", "MappedFile", "Sideband", "TimeConversion"]
 
 KERNEL_PID = (1 << 32) - 1
 """Process of the mappings of the kernel and its modules: -1."""
@@ -39,6 +39,22 @@ class MappedFile(NamedTuple):
     pid: int
     mapping: Mapping
     build_id: bytes
+
+
+class KernelFunction(NamedTuple):
+    """Function that the kernel generated while it ran: a BPF program, or code that calls probes.
+
+    Members
+    -------
+    address, size : int
+    bpf : bool
+    name : str
+    """
+
+    address: int
+    size: int
+    bpf: bool
+    name: str
 
 
 class TimeConversion(NamedTuple):
@@ -70,6 +86,8 @@ class Sideband:
     ----------
     mappings : list of MappedFile
         In the order of the file.
+    kernel_functions : list of KernelFunction
+        In the order of the file. A record that a function was removed names one that was there before.
     threads : dict of int to int
         Numbers of processes by the numbers of their threads.
     parents : dict of int to int
@@ -89,6 +107,7 @@ class Sideband:
     """
 
     mappings: list[MappedFile] = field(default_factory=list[MappedFile])
+    kernel_functions: list[KernelFunction] = field(default_factory=list[KernelFunction])
     threads: dict[int, int] = field(default_factory=dict[int, int])
     parents: dict[int, int] = field(default_factory=dict[int, int])
     names: dict[int, str] = field(default_factory=dict[int, str])
@@ -146,6 +165,10 @@ class Sideband:
                 self.lost += int.from_bytes(body[8:16], "little")
             case RecordType.LOST_SAMPLES if len(body) >= 8:
                 self.lost += int.from_bytes(body[:8], "little")
+            case RecordType.KSYMBOL if len(body) >= 16:
+                address, length, type_, _ = struct.unpack_from("<QI2H", body)
+                found = KernelFunction(address, length, type_ == SymbolType.BPF, _text(body[16:]))
+                self.kernel_functions.append(found)
             case RecordType.AUXTRACE_INFO if len(body) >= 16:
                 at = _PMU_TYPE_V2 if body[8] == _OF_V2 and len(body) > _PMU_TYPE_V2 + 8 else _PMU_TYPE_V1
                 self._pmu = int.from_bytes(body[at : at + 4], "little")

@@ -9,9 +9,9 @@ Ref: Linux tools/perf/util/build-id.c, tools/perf/Documentation/perf-archive.txt
 from collections.abc import Iterator
 from pathlib import Path
 
-from .symbols import ProgramFile, read_program
+from .symbols import ModuleFile, ProgramFile, read_module, read_program
 
-__all__ = ["cached_files", "find_program"]
+__all__ = ["cached_files", "find_module", "find_program"]
 
 _DEBUG = Path("/usr/lib/debug/.build-id")
 
@@ -45,6 +45,15 @@ def find_program(path: Path, build_id: bytes) -> tuple[ProgramFile | None, str]:
         # The segments of a file with debug information alone have other sizes and offsets.
         found = separate._replace(segments=found.segments) if separate is not None else found
     return found, ""
+
+
+def find_module(path: Path, build_id: bytes) -> ModuleFile | None:
+    """Return the functions of a module of the kernel, or None. The build ID of the module must be known."""
+    for each in (path, *_copies(build_id)) if build_id else ():
+        found = read_module(each)
+        if found is not None and found.build_id == build_id:
+            return found
+    return None
 
 
 def _copies(build_id: bytes) -> Iterator[Path]:

@@ -1,12 +1,16 @@
 """Names of the functions of a Linux kernel and its modules, by address.
 
 They are from a copy of /proc/kallsyms or from a vmlinux file. The kernel of a machine is at another address after each
-boot, so the recording contains the address of one symbol, by which the others are moved.
+boot, so the recording contains the address of one symbol, by which the others are moved. The recording itself names BPF
+programs.
 
-Ref: Linux tools/perf/util/symbol.c, tools/perf/util/machine.c, tools/perf/util/build-id.c.
+Ref: Linux tools/perf/util/symbol.c, tools/perf/util/machine.c, tools/perf/util/build-id.c; kernel/module/main.c (order
+of sections).
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +22,7 @@ from spurtle.support.errors import UserError
 from ..emulator.elf import build_id_of
 from ..perf.sideband import KERNEL_PID, Sideband
 from .demangle import source_name
-from .files import cached_files
+from .files import cached_files, find_module
 from .place import Place, unnamed
 from .symbols import ProgramFile, read_program, symbol_address
 
@@ -28,6 +32,7 @@ KERNEL = "[kernel]"
 """Function of the addresses of the kernel that have no name, and memory region of all of them."""
 
 _PREFIX = "[k] "  # as in perf. Programs have functions with the same names
+_BPF = " [bpf]"  # the module of BPF programs in /proc/kallsyms
 _MAPPING = "[kernel.kallsyms]"
 _MASK = (1 << ADDRESS_BITS) - 1
 _WORD = (1 << 64) - 1
@@ -88,6 +93,13 @@ class KernelNames:
         self._regions = sorted((each.mapping for each in mapped), key=lambda each: each.path.startswith(_MAPPING))
         self._reference = ("", 0) if own is None else (own.mapping.path[len(_MAPPING) :], own.mapping.offset)
         build_id = b"" if own is None else own.build_id or sideband.build_ids.get(_MAPPING, b"")
+        self._generated = sideband.kernel_functions
+        self._modules = [
+            each._replace(build_id=each.build_id or sideband.build_ids.get(each.mapping.path, b""))
+            for each in mapped
+            if not each.mapping.path.startswith(_MAPPING)
+        ]
+        self._module_of = cache(find_module)
         self._symbols: _Symbols | None = None
         self._image: tuple[ProgramFile, int] | None = None
         if kallsyms is not None:
@@ -105,7 +117,40 @@ class KernelNames:
         """Return the place of each instruction. Addresses have the bits that a record has."""
         owners = {address: self._region(address) for address in addresses}
         found = self._in_image([address for address, (module, _) in owners.items() if module == ""])
+        found.update(self._in_modules(addresses))
+        found.update(self._in_generated(addresses))
         return {address: found.get(address) or self._named(address, *owners[address]) for address in addresses}
+
+    def _in_generated(self, addresses: Sequence[int]) -> dict[int, Place]:
+        """Return the place of each instruction in a function that the recording names."""
+        ordered = sorted(addresses)
+        places: dict[int, Place] = {}
+        for each in self._generated:  # the last function at an address counts
+            name = f"{_PREFIX}{each.name}{_BPF if each.bpf else ''}"
+            for address, offset in _inside(ordered, each.address, each.size):
+                places[address] = Place(name, each.name, address | _UPPER, offset, None)
+        return places
+
+    def _in_modules(self, addresses: Sequence[int]) -> dict[int, Place]:
+        """Return the place of each instruction in a module whose file is found."""
+        ordered = sorted(addresses)
+        places: dict[int, Place] = {}
+        for path, start, length, build_id in (
+            (each.mapping.path, each.mapping.start, each.mapping.length, each.build_id) for each in self._modules
+        ):
+            inside = _inside(ordered, start, length)
+            module = self._module_of(Path(path), build_id) if inside else None
+            if module is None:
+                continue
+            offsets = np.array([offset for _, offset in inside], np.uint64)
+            for (address, offset), index in zip(inside, module.functions.find(offsets).tolist(), strict=True):
+                if index >= 0:
+                    symbol = module.functions.name(index)
+                    name = f"{_PREFIX}{source_name(symbol)} [{_module_name(path)}]"
+                    places[address] = Place(
+                        name, symbol, address | _UPPER, offset - module.functions.start(index), None
+                    )
+        return places
 
     def _named(self, address: int, module: str | None, start: int) -> Place:
         # The modules of another boot are at unrelated addresses.
@@ -159,6 +204,13 @@ class KernelNames:
     def _moved(self, address: int | None) -> int:
         """Return the distance by which the recorded kernel was moved, if its reference symbol is at `address`."""
         return 0 if address is None or not self._reference[0] else self._reference[1] - address
+
+
+def _inside(ordered: Sequence[int], start: int, size: int) -> list[tuple[int, int]]:
+    """Return the addresses that are in a part of the kernel, and their distances from its start."""
+    first = start & _MASK
+    found = ordered[bisect_left(ordered, first) : bisect_left(ordered, first + size)]
+    return [(address, address - first) for address in found]
 
 
 def _given(path: Path) -> _Symbols:

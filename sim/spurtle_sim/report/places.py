@@ -59,7 +59,8 @@ class Resolver:
     def code(self, pid: int, addresses: Sequence[int]) -> list[Place]:
         """Return the place of each instruction of a process."""
         places = self._kernel.places([each for each in addresses if each & _UPPER])
-        if not self._kernel.known and places:
+        # The function of a place without a name is its symbol.
+        if not self._kernel.known and any(each.function == each.symbol for each in places.values()):
             self.problems[KERNEL] = (
                 "names of the kernel were not found by its build ID: --kallsyms names a copy of /proc/kallsyms of the "
                 "recorded machine"

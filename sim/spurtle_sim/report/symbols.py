@@ -17,7 +17,7 @@ from ..perf.process import Mapping
 from .columns import Array
 from .lines import LineTable, SourceLine
 
-__all__ = ["ProgramFile", "SymbolTable", "read_program", "symbol_address"]
+__all__ = ["ModuleFile", "ProgramFile", "SymbolTable", "read_module", "read_program", "symbol_address"]
 
 _SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
@@ -29,6 +29,8 @@ _PROTECTION = PROT_EXEC | PROT_WRITE  # that mappings of readable segments diffe
 _NOTES = (".note.gnu.build-id", ".notes")  # vmlinux has the second one
 _WORD = (1 << 64) - 1
 _NO_CONTENT = "SHT_NOBITS"
+_ALLOCATED_CODE = 0x2 | 0x4  # SHF_ALLOC, SHF_EXECINSTR
+_TEXT, _INIT = ".text", ".init"
 
 
 class SymbolTable:
@@ -154,6 +156,44 @@ def read_program(path: Path) -> ProgramFile | None:
                 _build_id(elf),
                 elf.get_section_by_name(_SECTIONS[0]) is None,
             )
+    except Exception:  # pyelftools raises various exceptions for invalid files
+        return None
+
+
+class ModuleFile(NamedTuple):
+    """Functions of a module of the kernel in section `.text`, at their distances from the start of the module.
+
+    Members
+    -------
+    functions : SymbolTable
+    build_id : bytes
+    """
+
+    functions: SymbolTable
+    build_id: bytes
+
+
+def read_module(path: Path) -> ModuleFile | None:
+    """Return the functions of a module, or None if the file is not a module that begins with `.text`.
+
+    The kernel puts the executable sections first, in the order of the file, without those that are used only once. The
+    sizes of some of them are known only when it loads the module.
+    """
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            code = [
+                (index, section.name)
+                for index, section in enumerate(elf.iter_sections())
+                if section["sh_flags"] & _ALLOCATED_CODE == _ALLOCATED_CODE and not section.name.startswith(_INIT)
+            ]
+            if elf["e_type"] != "ET_REL" or not code or code[0][1] != _TEXT:
+                return None
+            symbols, names = _symbols(elf)
+            chosen = (symbols["info"] & 0xF == _FUNCTION) & (symbols["section"] == code[0][0])
+            return ModuleFile(SymbolTable(symbols[chosen], names, extend=True), _build_id(elf))
     except Exception:  # pyelftools raises various exceptions for invalid files
         return None
 
