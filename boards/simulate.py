@@ -14,6 +14,7 @@ from typing import Any
 
 from spurtle.export import verilog
 from spurtle.support.errors import UserError
+from spurtle.support.numerals import counted
 from spurtle_sim.cosim.compiled import load_model
 from spurtle_sim.native.header import constants
 
@@ -135,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with contextlib.suppress(KeyboardInterrupt):
                 threading.Event().wait()
             cycles = simulation.cycles
-            print(f"\n{cycles:,} cycles: {cycles / board.clock_hz:.2f} s of the board")
+            print(f"\n{counted(cycles, 'cycle')}: {cycles / board.clock_hz:.2f} s of the board")
     except UserError as error:
         print(f"boards.simulate: {error}", file=sys.stderr)
         return 2

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from spurtle.support.errors import UserError
 from spurtle.support.files import write_file
+from spurtle.support.numerals import counted
 
 from .processes import Run, collect, command_of
 from .results import RunResult, append, load, next_tests, with_results
@@ -111,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _status() as status:
             status.update(text="collecting the tests")
             tests = collect(ROOT)
-        print(f"{len(tests)} tests of the long tier, {WORKERS} at a time, for {options.time}", flush=True)
+        print(f"{counted(len(tests), 'test')} of the long tier, {WORKERS} at a time, for {options.time}", flush=True)
         session = LongSession(file, deque(next_tests(tests, before)), monotonic() + limit)
         interrupted = _run(session)
         if not (session.results or interrupted):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from spurtle.support.errors import UserError
+from spurtle.support.numerals import counted
 from tests.support.seeds import SEED
 
 from .draw import draw
@@ -100,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     report.resume(output)
     for mutant, reason in listed_mutants(ROOT, "equivalent").items():
         report.differences[mutant] = Difference(Effect.EQUIVALENT, reason)
-    print(f"{options.count} mutants drawn with seed {options.seed}", file=sys.stderr, flush=True)
+    print(f"{counted(options.count, 'mutant')} drawn with seed {options.seed}", file=sys.stderr, flush=True)
     campaign = Campaign(trial, report, output)
     named = list(listed_mutants(ROOT, "named"))
     if illegal := set(named) - set(campaign.compare(named)):
@@ -114,7 +115,9 @@ def run(options: argparse.Namespace) -> int:
         if mutant not in caught:
             print(f"{report.results[mutant].state}: {mutant}")
     print(table(chosen, report))
-    print(f"the fast tier catches {len(caught)} of {len(mutants)} mutants; report: {output.relative_to(ROOT)}")
+    print(
+        f"the fast tier catches {len(caught)} of {counted(len(mutants), 'mutant')}; report: {output.relative_to(ROOT)}"
+    )
     if options.publish:
         publish(PAGE, chosen, report)
     return 0 if len(caught) >= MIN_CAUGHT_SHARE * len(mutants) else 1

@@ -25,6 +25,7 @@ from campaign.random_samples import random_samples
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.support.errors import UserError
 from spurtle.support.files import write_json
+from spurtle.support.numerals import counted
 from spurtle_sim.cosim.record_path import CompiledRecordPath
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Sample
@@ -166,13 +167,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _parse(arguments)
         seed = secrets.randbits(32) if options.seed is None else options.seed
-        console.print(f"{options.records:,} records of each configuration, SEED={seed}")
+        console.print(f"{counted(options.records, 'record')} of each configuration, SEED={seed}")
         for name in [options.config] if options.config else CONFIGS:
             outcome = _soak(name, seed, options.records, console)
             outcomes.append(outcome)
             rate = f"{outcome.seconds:.0f} s, {outcome.records / outcome.seconds:,.0f} a second"
             verdict = "WRONG" if outcome.differences else "correct"
-            console.print(f"{name}: {outcome.records:,} records, {rate}: {verdict}")
+            console.print(f"{name}: {counted(outcome.records, 'record')}, {rate}: {verdict}")
             if outcome.differences:
                 console.print(*outcome.differences, sep="\n", markup=False)
                 console.print(f"repeat: make soak CONFIG={name} RECORDS={outcome.records} SEED={seed}")
@@ -181,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"soak: {error}", file=sys.stderr)
         return 2
     passed = sum(not outcome.differences for outcome in outcomes)
-    console.print(f"{passed} of {len(outcomes)} configurations passed; report: {os.path.relpath(REPORT)}")
+    console.print(f"{passed} of {counted(len(outcomes), 'configuration')} passed; report: {os.path.relpath(REPORT)}")
     return 0 if passed == len(outcomes) else 1
 
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from spurtle.config import CONFIGS
 from spurtle.support.errors import UserError
-from spurtle.support.numerals import decimal
+from spurtle.support.numerals import counted, decimal
 from spurtle_sim.perf.events import process_events
 from spurtle_sim.perf.writer import Recording
 from spurtle_sim.profile import outputs
@@ -170,15 +170,16 @@ def _summary(options: argparse.Namespace, driver: BoardDriver, link: Link, secon
     counts = driver.counts()
     records = len(driver.data) // record_bytes
     unobserved = counts["operations"] - counts["pop"]
+    operations, interrupts = counted(counts["operations"], "operation"), counted(driver.interrupts, "interrupt")
     lines = [
-        f"{counts['operations']:,} operations, {unobserved:,} of them while the buffer was full or profiling was off",
+        f"{operations}, {unobserved:,} of them while the buffer was full or profiling was off",
         f"{counts['feed']:,} sampled, {counts['collision']:,} collided, {counts['filtrate']:,} passed the filter",
-        f"{records:,} records in {seconds:.1f} s, {records / seconds:,.0f} a second, {driver.interrupts:,} interrupts",
+        f"{counted(records, 'record')} in {seconds:.1f} s, {records / seconds:,.0f} a second, {interrupts}",
     ]
     if link.damaged or link.resent or link.lost:
         lines.append(
-            f"{link.damaged:,} frames were damaged, {link.resent:,} commands were sent again, "
-            f"{link.lost:,} bytes of the buffer are lost and are zero in the file"
+            f"damaged frames: {link.damaged:,}; commands that were sent again: {link.resent:,}; bytes of the buffer "
+            f"that are lost, and zero in the file: {link.lost:,}"
         )
     lines.append(outputs.reader_commands(options.output))
     print("\n".join(lines), file=sys.stderr)

@@ -10,3 +10,4 @@ def test_counts_have_the_number_of_their_noun() -> None:
         "2 records",
         "4,096 records",
     ]
+    assert [counted(count, "access") for count in (1, 2)] == ["1 access", "2 accesses"]

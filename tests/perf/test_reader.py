@@ -71,7 +71,7 @@ def test_records_cpus_and_losses_are_those_of_perf(perf: Perf, file: Path, capsy
     assert {each["format"] for each in records} == {1}
 
     def total(loss: str) -> int:
-        return sum(int(match[1]) for line in losses if (match := re.search(rf"(\d+) of \d AUX records {loss}", line)))
+        return sum(int(match[1]) for line in losses if (match := re.search(rf"(\d+) of \d AUX records? {loss}", line)))
 
     counted = dict(re.findall(r"AUX data (lost|detected collision)  ?(\d+) times out of 5!", "\n".join(complaints)))
     assert counted == {"lost": "1", "detected collision": "2"}
@@ -106,7 +106,7 @@ def test_a_recording_of_threads(perf: Perf, tmp_path: Path, capsys: pytest.Captu
     assert status == 0
     assert (record["tid"], record["buffer"]) == (PID, 0) and "cpu" not in record
     assert f"{int(record['pc']['address'], 16):x}" == expected[-1]  # perf 6.1 begins with an empty sample
-    assert losses[0] == "spurtle: 1 of 1 AUX records lost data (truncated)"
+    assert losses[0] == "spurtle: 1 of 1 AUX record lost data (truncated)"
 
 
 def piped(data: bytes) -> bytes:

@@ -50,5 +50,6 @@ def decimal_option(option: str, text: str, minimum: int, maximum: int) -> int:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, such as `1 record` and `2,000 records`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """Return a count with its noun, such as `1 record`, `2,000 records` and `0 accesses`."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from spurtle.support.numerals import counted
 from spurtle.support.streams import print_stderr
 
 from .. import decode
@@ -64,19 +65,15 @@ def show(data: bytes, *, as_json: bool) -> bool:
         printer.buffer(data, "", {})
     if printer.problems:
         sys.stdout.flush()
-        print_stderr(f"spurtle: {_count(printer.problems, 'problem')} in {_count(printer.records, 'record')}")
+        print_stderr(f"spurtle: {counted(printer.problems, 'problem')} in {counted(printer.records, 'record')}")
     return printer.problems == 0
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _perf_data(printer: _Printer, contents: Contents) -> None:
     for buffer in contents.buffers:
         title = ", ".join(_title(buffer))
         if not printer.as_json:
-            print(f"{title}: {len(buffer.data):,} bytes")
+            print(f"{title}: {counted(len(buffer.data), 'byte')}")
         members = {"cpu": buffer.cpu, "tid": buffer.tid, "buffer": buffer.number}
         printer.buffer(buffer.data, f"{title}, ", {name: value for name, value in members.items() if value is not None})
     for problem in contents.problems:
@@ -102,4 +99,4 @@ def _losses(contents: Contents) -> Iterator[str]:
         for flag, loss in _LOST.items():
             count = sum(1 for record in contents.aux if record.cpu == cpu and record.flags & flag)
             if count:
-                yield f"{prefix}{count} of {totals[cpu]} AUX records {loss}"
+                yield f"{prefix}{count:,} of {counted(totals[cpu], 'AUX record')} {loss}"

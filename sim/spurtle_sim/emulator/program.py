@@ -17,6 +17,7 @@ from unicorn import arm64_const as regs
 from unicorn.unicorn import Uc, UcError
 
 from spurtle.support.errors import SIGNAL_STATUS
+from spurtle.support.numerals import counted
 
 from ..native.library import Library
 from ..perf.events import mmap_event
@@ -279,6 +280,6 @@ class Program:
             uc.emu_stop()
 
     def _on_fault(self, _uc: Uc, kind: int, address: int, size: int, _value: int, _: Any) -> bool:
-        access = f"{_ACCESSES.get(kind, 'access to')} 0x{address:x} ({size} bytes)"
+        access = f"{_ACCESSES.get(kind, 'access to')} 0x{address:x} ({counted(size, 'byte')})"
         self._fault = f"{access} is not permitted", Signals.SIGSEGV
         return False

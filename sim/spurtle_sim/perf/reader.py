@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from spurtle.support.arguments import check_type
 from spurtle.support.errors import UserError
+from spurtle.support.numerals import counted
 
 from .format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, AuxFlag, RecordType, SampleField
 from .sideband import Sideband
@@ -213,7 +214,8 @@ def _records(data: bytes, start: int, end: int, contents: Contents) -> Iterator[
         kind, misc, size = struct.unpack("<I2H", data[offset : min(offset + 8, end)].ljust(8, b"\0"))
         if size < 8 or offset + size > end:
             contents.problems.append(
-                f"offset {offset:#x} of the perf.data file: a record of {size} bytes must have from 8 to {end - offset}"
+                f"offset {offset:#x} of the perf.data file: a record of {counted(size, 'byte')} must have "
+                f"from 8 to {end - offset:,}"
             )
             return
         yield kind, misc, offset, size
@@ -227,7 +229,9 @@ def _add_buffer(contents: Contents, data: bytes, start: int, body: bytes) -> Non
     size, _, _, _, tid, cpu = struct.unpack_from("<3Q3I", body)
     number = len(contents.buffers)
     if start + size > len(data):
-        message = f"buffer {number} must have {size} bytes, and the file ends after {len(data) - start} of them"
+        message = (
+            f"buffer {number} must have {counted(size, 'byte')}, and the file ends after {len(data) - start:,} of them"
+        )
         contents.problems.append(message)
     content = data[start : start + size]
     contents.buffers.append(AuxBuffer(number, None if cpu == _NONE else cpu, None if tid == _NONE else tid, content))

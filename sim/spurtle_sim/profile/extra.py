@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from spurtle.support.errors import UserError
 from spurtle.support.files import replace_file
-from spurtle.support.numerals import decimal_option
+from spurtle.support.numerals import counted, decimal_option
 from spurtle.support.streams import print_stderr
 
 from .names import file_name
@@ -112,7 +112,7 @@ class OpenFiles:
             target = self._extra.waves.path
             replace_file(target, self.waves.path)
             if sampled < self.waves.last:
-                print_stderr(f"spurtle: {target} ends with the run, which has {sampled:,} samples")
+                print_stderr(f"spurtle: {target} ends with the run, which has {counted(sampled, 'sample')}")
 
 
 def _folder(name: str | Path) -> Path:

@@ -10,6 +10,8 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 
+from spurtle.support.numerals import counted
+
 from .driver import Driver
 
 __all__ = ["Progress"]
@@ -62,10 +64,11 @@ class Progress:
 
     def line(self, seconds: float) -> RenderableType:
         """Return the line after some seconds."""
-        total = "" if self._total is None else f" of {self._total:,}"
+        begin = "" if self._total is None else f"{self.operations:,} of "
+        operations = counted(self.operations if self._total is None else self._total, "operation")
         text = (
-            f"{self.operations:,}{total} operations, {self.operations / seconds / 1e6:.2f} million/s, "
-            f"{self._driver.sampled:,} samples, {seconds:.0f} s"
+            f"{begin}{operations}, {self.operations / seconds / 1e6:.2f} million/s, "
+            f"{counted(self._driver.sampled, 'sample')}, {seconds:.0f} s"
         )
         if self._total is None:
             self._spinner.update(text=text)

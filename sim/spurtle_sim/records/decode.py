@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Header
 from spurtle.arch.packets import EXTENDED_INDEX, HEADER_CLASS, HEADER_INDEX, HEADER_SIZE, INSTRUCTION_TOP, PHYSICAL_TOP
+from spurtle.support.numerals import counted
 
 from .operation_type import OperationType, operation_type
 
@@ -363,9 +364,8 @@ def _add(record: Record, packet: DecodedPacket, end: int) -> None:
 def _bad_packet_problem(packet: DecodedPacket, end: int) -> Problem:
     offset, size, header = packet.offset, packet.size, packet.value
     if offset + size == end:
-        return Problem(
-            offset, f"the packet with header {header:#04x} is cut off by the end of the data after {size} bytes"
-        )
+        after = counted(size, "byte")
+        return Problem(offset, f"the packet with header {header:#04x} is cut off by the end of the data after {after}")
     return Problem(offset, f"the extended header {header:#04x} is not followed by a header with a size")
 
 

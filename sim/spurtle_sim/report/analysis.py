@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from spurtle.arch import Event
+from spurtle.support.numerals import counted
 
 from .columns import Array, PacketSlot
 from .levels import LEVELS
@@ -88,19 +89,19 @@ def _counted(
 
 def _binomial_note(count: int) -> str:
     return (
-        f"With {count} samples the intervals are those of independent samples. They are too narrow if the samples are "
-        "not independent: in phases of the program, or without jitter in a loop."
+        f"With {counted(count, 'sample')} the intervals are those of independent samples. They are too narrow if the "
+        "samples are not independent: in phases of the program, or without jitter in a loop."
     )
 
 
-def latencies(profile: Profile, counted: ReportTable) -> ReportTable:
+def latencies(profile: Profile, table: ReportTable) -> ReportTable:
     """Return percentiles of the latencies of the functions or lines of another table."""
-    index, names = profile.lines if counted.key == "lines" else profile.functions
+    index, names = profile.lines if table.key == "lines" else profile.functions
     number = {name: position for position, name in enumerate(names)}
-    rows = [(*_split(profile, np.flatnonzero(index == number[row[-1]])), row[-1]) for row in counted.rows]
-    title = f"Latencies of these {counted.key} in cycles: p50/p90/p99"
-    note = "" if counted.key == "lines" else _PERCENTILES
-    return ReportTable(f"{counted.key}_latencies", title, (*_LATENCIES, counted.columns[-1]), [*rows], note)
+    rows = [(*_split(profile, np.flatnonzero(index == number[row[-1]])), row[-1]) for row in table.rows]
+    title = f"Latencies of these {table.key} in cycles: p50/p90/p99"
+    note = "" if table.key == "lines" else _PERCENTILES
+    return ReportTable(f"{table.key}_latencies", title, (*_LATENCIES, table.columns[-1]), [*rows], note)
 
 
 def _split(profile: Profile, chosen: Array) -> tuple[Any, Any, Any]:

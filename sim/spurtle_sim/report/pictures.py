@@ -10,6 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
+from spurtle.support.numerals import counted
+
 from .columns import Array
 from .levels import LEVELS
 from .losses import nanoseconds
@@ -92,7 +94,7 @@ def _functions(table: ReportTable) -> Picture | None:
     first = rows[-1]
     known = "" if exact[0] is None else f", exactly {100 * first['exact']:.1f} %"
     text = (
-        f"Bars of the shares of {len(rows)} functions. The largest is {first['name']} with "
+        f"Bars of the shares of {counted(len(rows), 'function')}. The largest is {first['name']} with "
         f"{100 * first['share']:.1f} %{known}. The table of functions has the numbers."
     )
     caption = (
@@ -113,7 +115,7 @@ def _latencies(profile: Profile) -> Picture | None:
     def plot(axes: Any) -> None:
         edges = np.geomspace(1, max(largest, 2) + 1, 60)
         for (name, values), color in zip(groups, _COLORS, strict=False):
-            label = f"{name}: {len(values):,} loads"
+            label = f"{name}: {counted(len(values), 'load')}"
             axes.hist(values, edges, histtype="stepfilled", alpha=0.5, color=color, edgecolor=color, label=label)
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
@@ -121,7 +123,7 @@ def _latencies(profile: Profile) -> Picture | None:
         axes.set_ylabel("sampled loads")
         axes.legend(frameon=False)
 
-    medians = ", ".join(f"{name} {int(np.median(values))} cycles" for name, values in groups)
+    medians = ", ".join(f"{name} {counted(int(np.median(values)), 'cycle')}" for name, values in groups)
     caption = (
         "Number of loads by the cycles that they took, from dispatch to completion, and by the level of the memory "
         "system that served them."
@@ -182,7 +184,7 @@ def _heat_map(profile: Profile) -> Picture | None:
         _label_time(axes, profile)
         axes.set_ylabel("pages with accesses, by address")
 
-    text = f"Heat map of {len(accesses):,} data accesses to {len(pages):,} pages of 4 KiB over time."
+    text = f"Heat map of {counted(len(accesses), 'data access')} to {counted(len(pages), 'page')} of 4 KiB over time."
     caption = (
         "Each cell is a part of memory and of the run; its color is the number of sampled accesses. Only pages with "
         "accesses are shown. A diagonal is a walk through memory."

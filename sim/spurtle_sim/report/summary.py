@@ -76,7 +76,7 @@ def _title(profile: Profile) -> str:
 def _recording(profile: Profile) -> Iterator[str]:
     settings = profile.settings
     if settings is not None:
-        interval = f"Interval {settings.period:,} operations" if settings.period else "Unknown interval"
+        interval = f"Interval {counted(settings.period, 'operation')}" if settings.period else "Unknown interval"
         jitter = "with jitter" if profile.jitter else "without jitter"
         terms = ",".join(profile.filters)
         yield f"{interval}, {jitter}, {f'filter {terms}' if terms else 'no filter'}: {counted(len(profile), 'sample')}."
@@ -94,7 +94,7 @@ def _recording(profile: Profile) -> Iterator[str]:
         yield f"{profile.exact_problem[:1].upper()}{profile.exact_problem[1:]}."
     problems = int((profile.columns.problems > 0).sum())
     if profile.skipped or problems:
-        yield f"{profile.skipped:,} incomplete records were skipped, {problems:,} records have problems."
+        yield f"Incomplete records that were skipped: {profile.skipped:,}. Records with problems: {problems:,}."
     yield from (f"{problem[:1].upper()}{problem[1:]}." for problem in (*profile.contents.problems, *profile.notes))
 
 
@@ -103,18 +103,19 @@ def _costs(profile: Profile) -> Iterator[str]:
     if profile.exact is not None:
         totals = profile.exact.totals
         selected = totals["sampled"] + totals["collided"]
+        interrupts = counted(totals["interrupts"], "interrupt")
         yield (
-            f"Of {selected:,} selected operations {totals['collided']:,} collided "
+            f"Of {counted(selected, 'selected operation')} {totals['collided']:,} collided "
             f"({_percent(totals['collided'], selected)}). {totals['passed']:,} passed the filter "
-            f"({_percent(totals['passed'], totals['sampled'])} of the sampled). {totals['interrupts']:,} interrupts."
+            f"({_percent(totals['passed'], totals['sampled'])} of the sampled). {interrupts}."
         )
     flags = Counter(flag for record in profile.contents.aux for flag in _LOSSES if record.flags & flag)
     for flag, count in sorted(flags.items()):
-        yield f"In {count:,} of {len(profile.contents.aux):,} AUX records {_LOSSES[flag]}."
+        yield f"In {count:,} of {counted(len(profile.contents.aux), 'AUX record')} {_LOSSES[flag]}."
     if AuxFlag.TRUNCATED in flags:
         yield _lost(lost_time(profile))
     if profile.contents.sideband.lost:
-        yield f"The kernel lost {profile.contents.sideband.lost:,} records of other events."
+        yield f"The kernel lost {counted(profile.contents.sideband.lost, 'record')} of other events."
 
 
 def _lost(found: LostTime | None) -> str:
