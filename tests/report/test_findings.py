@@ -17,6 +17,7 @@ from spurtle_sim.perf.writer import Recording, content
 from spurtle_sim.report.findings import Finding, findings
 from spurtle_sim.report.reading import Profile, read_profile
 from spurtle_sim.report.summary import ReportContents, build_report
+from spurtle_sim.report.tables import ReportTable, TableColumn, Unit
 from spurtle_sim.report.terminal import report_lines
 from tests.support.cross_compiler import needs_compiler
 from tests.support.paths import ROOT
@@ -143,3 +144,31 @@ def test_a_long_place_leaves_room_for_the_finding() -> None:
     finding = Finding("kind", "start" + 10_000 * "x" + "+0x4", "It is slow.\x1b", "", None)
     contents = ReportContents("title", [], [finding], [])
     assert list(report_lines(contents))[-1] == f"* start{23 * 'x'}...{25 * 'x'}+0x4: It is slow.?"
+
+
+@pytest.mark.parametrize(
+    ("terminal", "longest_sentence", "name"),
+    [(None, 100, 81), (50, 50, 31), (20, 40, 21), (120, 100, 101), (999, 100, 141)],
+)
+def test_the_report_is_as_wide_as_the_terminal(terminal: int | None, longest_sentence: int, name: int) -> None:
+    columns = (TableColumn("a", "a", Unit.TEXT), TableColumn("name", "name", Unit.TEXT))
+    table = ReportTable("key", "title", columns, [("1" * 17, "x" * 500)])
+    contents = ReportContents("title", ["word " * 100], [], [table])
+    lines = list(report_lines(contents, terminal=terminal))
+    assert max(map(len, lines[:-2])) in range(longest_sentence - 4, longest_sentence + 1)
+    assert len(lines[-1].split()[1]) == name
+    assert (lines[0] == "title") == (terminal is None)
+
+
+def test_a_narrow_terminal_has_parts_of_names() -> None:
+    columns = (TableColumn("a", "a", Unit.TEXT), TableColumn("name", "name", Unit.TEXT))
+    table = ReportTable("key", "title", columns, [("1" * 60, "x" * 500)])
+    assert len(list(report_lines(ReportContents("", [], [], [table]), terminal=50))[-1].split()[1]) == 16
+
+
+def test_branches_are_sorted_by_mispredictions_and_then_by_number(profiled: Path) -> None:
+    """A line without branches takes no row from the others."""
+    rows = build_report(read(profiled)).table("branches").objects()
+    assert len(rows) == min(12, len(build_report(read(profiled), limit=None).table("branches").objects()))
+    order = [(row["missed"], row["samples"]) for row in rows]
+    assert order == sorted(order, reverse=True)

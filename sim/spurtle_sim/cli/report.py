@@ -1,6 +1,7 @@
 """Output of `spurtle report`."""
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 
@@ -40,7 +41,8 @@ def run_report(options: argparse.Namespace) -> int:
     profiles = [_profile(name, options.config, names) for name in files]
     _check_use(options, profiles)
     if not kind:
-        for line in report_lines(_contents(profiles, brief=True), bold=sys.stdout.isatty()):
+        terminal = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        for line in report_lines(_contents(profiles, brief=True), terminal=terminal):
             print(line)
     elif options.output is None:
         sys.stdout.buffer.write(_content(kind, profiles))  # UTF-8 for each encoding of the terminal

@@ -200,7 +200,7 @@ def branches(profile: Profile, limit: int | None = 10) -> ReportTable:
     index, names = profile.lines
     chosen = np.flatnonzero(profile.kind == KINDS.index("branch"))
     group = index[chosen]
-    counts = np.bincount(group, minlength=len(names)).tolist()
+    counts = np.bincount(group, minlength=len(names))
     missed = np.bincount(group, profile.has_event(Event.MISPREDICTED)[chosen], minlength=len(names)).astype(int)
     not_taken = np.bincount(group, profile.has_event(Event.NOT_TAKEN)[chosen], minlength=len(names)).tolist()
     columns = (
@@ -211,8 +211,7 @@ def branches(profile: Profile, limit: int | None = 10) -> ReportTable:
         TableColumn("name", "line", Unit.TEXT),
     )
     rows = [
-        (counts[n], int(missed[n]), missed[n] / counts[n], 1 - not_taken[n] / counts[n], names[n])
-        for n in np.argsort(-missed, kind="stable")[:limit].tolist()
-        if counts[n]
+        (int(counts[n]), int(missed[n]), float(missed[n] / counts[n]), 1 - not_taken[n] / int(counts[n]), names[n])
+        for n in np.lexsort((-counts, -missed))[: min(limit or len(names), np.count_nonzero(counts))].tolist()
     ]
     return ReportTable("branches", "Branches by mispredictions", columns, [*rows])

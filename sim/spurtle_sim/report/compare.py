@@ -71,7 +71,7 @@ def _compared(
         _means(profile.columns.total, index, len(names)) for profile, index in zip(profiles, indices, strict=True)
     ]
     misses = [_rates(profile, index, len(names)) for profile, index in zip(profiles, indices, strict=True)]
-    order = np.argsort(-np.abs(delta), kind="stable")[:limit].tolist()
+    order = np.lexsort((-shares[0], -np.abs(delta)))[:limit].tolist()
     rows: list[Sequence[Any]] = [
         (
             *(float(share[n]) for share in shares), float(delta[n]), float((high[n] - low[n]) / 2),
