@@ -40,7 +40,7 @@ _RATES = (
 def build_comparison(first: Profile, second: Profile, *, limit: int | None = 15) -> ReportContents:
     """Return a report on the differences of two profiles. Functions and lines are matched by their names."""
     return ReportContents(
-        f"A: {first.path}    B: {second.path}",
+        f"A: {first.path}, B: {second.path}",
         [
             f"{letter}: {sentence}"
             for letter, profile in (("A", first), ("B", second))
