@@ -26,7 +26,6 @@ FIRST = (
     "gateware/test_buffer_cycles.py",
     "system/test_cocotb.py",
     "export/test_verilog.py",
-    "system/test_packages.py",
     "boards/test_complete_board.py",
     "system/test_linux_driver.py",
     "profile/test_filters.py",
@@ -36,6 +35,14 @@ FIRST = (
 
 The first file compiles the SPUs that other tests use. The second does not need them.
 """
+
+
+MANY_OBJECTS = 500_000
+"""Objects that may remain after the modules to which they belong. They take some tens of megabytes."""
+
+# Designs have many objects, and few become garbage before the test ends. It is then collected by a fixture, so that to
+# look for it in between takes longer than it is worth.
+gc.set_threshold(200_000)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -112,11 +119,32 @@ class OtherTiers:
             print(self._line)
 
 
+class FrozenObjects:
+    """Objects that the garbage collector does not scan: those from before the test that runs."""
+
+    def __init__(self) -> None:
+        self._most = 0
+
+    def free_unused(self) -> None:
+        """Free the objects of previous tests if there are many. To scan all objects takes longer than most modules."""
+        if gc.get_freeze_count() > self._most:
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
+            self._most = gc.get_freeze_count() + MANY_OBJECTS
+
+
+@pytest.fixture(autouse=True, scope="session")
+def frozen_objects() -> FrozenObjects:
+    """Return the frozen objects of this process."""
+    return FrozenObjects()
+
+
 @pytest.fixture(autouse=True, scope="module")
-def unfreeze() -> Iterator[None]:
+def free_unused(frozen_objects: FrozenObjects) -> Iterator[None]:
     """Let the garbage collector free the objects of a module after its tests."""
     yield
-    gc.unfreeze()
+    frozen_objects.free_unused()
 
 
 @pytest.fixture

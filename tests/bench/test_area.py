@@ -17,6 +17,7 @@ from bench.blocks import ANY
 from bench.devices import DEVICES, Area, Device
 from bench.flow import Circuit, FlowError, measure
 from bench.harness import Harness, elaborate
+from tests.support.tiers import tiers
 
 ECP5, ICE40 = DEVICES["ecp5"], DEVICES["ice40"]
 
@@ -77,13 +78,16 @@ class Cells(wiring.Component):
         return m
 
 
-@pytest.mark.full
-def test_mapped_memory_and_multiplier_are_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("device", "counts"),
+    # An iCE40 has no multiplier, and its memory blocks have 512 words of 8 bits.
+    tiers(full=[(ECP5, [1, 1])], long=[(ICE40, [2])]),
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_mapped_memory_and_multiplier_are_counted(device: Device, counts: list[int], tmp_path: Path) -> None:
     circuit = Circuit("cells", ANY, elaborate(Cells()), elaborate(Harness(Cells())))
-    cells = measure(circuit, ECP5, tmp_path / "ecp5", 0).area.cells
-    assert (cells["MULT18X18D"], cells["DP16KD"]) == (1, 1)
-    cells = measure(circuit, ICE40, tmp_path / "ice40", 0).area.cells
-    assert sum(count for kind, count in cells.items() if kind in ICE40.blocks) == 2  # 512 words of 8 bits each
+    cells = measure(circuit, device, tmp_path, 0).area.cells
+    assert [count for kind, count in sorted(cells.items()) if kind in device.blocks] == counts
 
 
 def test_unknown_cell_of_a_circuit_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,6 +176,7 @@ class UnusedCounter(wiring.Component):
         return m
 
 
+@pytest.mark.full
 def test_flip_flops_that_reach_no_output_are_reported(tmp_path):
     with pytest.raises(FlowError, match="only 1 of 7 flip-flops reach an output"):
         measure(circuit(UnusedCounter), ICE40, tmp_path, 0)

@@ -320,7 +320,7 @@ def campaign(root: Path, folder: Path) -> tuple[Campaign, Report]:
     return Campaign(trial, report, folder / "report.json"), report
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_run_reports_what_each_tier_catches_and_is_resumed(
     adder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,10 +52,9 @@ TAIL = LEVEL / TESTS / 2
 
 
 def runs(modes: Sequence[IntervalMode], lanes: Sequence[int] = LANES) -> pytest.MarkDecorator:
-    """Parametrize a test by runs. The full tier adds those with RND = 1 on four lanes."""
+    """Parametrize a test by runs. Those of other configurations, each of which is compiled, are in the long tier."""
     every = [*product(modes, lanes)]
-    added = [(mode, number) for mode, number in every if mode.rnd and number == 4]
-    cases = tiers(fast=[run for run in every if run in NAMED], full=added, long=every)
+    cases = tiers(fast=[run for run in every if run in NAMED], long=every)
     return pytest.mark.parametrize(("mode", "lanes"), cases, ids=lambda value: getattr(value, "title", value))
 
 

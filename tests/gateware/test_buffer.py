@@ -326,7 +326,7 @@ def injected_faults(draw: st.DrawFn, bench: BufferBench, words: int) -> Injected
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_like_the_reference(any_bench: BufferBench, data: st.DataObject) -> None:
     registers = Registers()

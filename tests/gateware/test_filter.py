@@ -60,7 +60,7 @@ def test_every_combination_of_facts(bench: FilterBench) -> None:
             bench.check([(Registers(), plain(gcs=facts["branch"], **facts))])
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_every_setting_of_types_and_masks(everything: FilterBench) -> None:
     """All settings with FEAT_SPE_EFT, for each combination of types."""
 

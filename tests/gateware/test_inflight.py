@@ -425,7 +425,7 @@ def flights(draw: st.DrawFn) -> Flight:
     )
 
 
-@settings(max_examples=20)
+@settings(max_examples=14)
 @given(
     st.integers(0, 9999),
     st.sampled_from([0.1, 0.3, 1]),

@@ -16,7 +16,7 @@ from spurtle.gateware.serializer import Serializer
 from spurtle_sim.model import records
 from tests.support.gateware import Bench, cycle, random_sample
 from tests.support.seeds import SEED
-from tests.support.tiers import configurations
+from tests.support.tiers import configurations, tiers
 
 
 def image(config: SPUConfig, packets: dict[Packet, bytes]) -> int:
@@ -137,7 +137,7 @@ def test_records_follow_without_an_idle_cycle(bench: SerializerBench) -> None:
 
 @pytest.mark.parametrize(
     ("name", "combinations", "distance"),
-    [("kunpeng_920", 24, 1), ("hisilicon_mobile", 24, 1), ("arm_model", 48, 2)],
+    tiers(fast=[("kunpeng_920", 24, 1), ("hisilicon_mobile", 24, 1)], full=[("arm_model", 48, 2)]),
 )
 def test_loads_and_branches_take_at_most_a_quarter_more_cycles_than_beats(
     name: str, combinations: int, distance: int
@@ -168,7 +168,7 @@ def test_input_ready_does_not_depend_on_output_ready(bench: SerializerBench) -> 
     bench.independent_of_ready(random_packets(bench.config, 4, 60))
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, (1 << 32) - 1),
     gaps=st.lists(st.sampled_from([0, 0, 1, 2, 9]), min_size=1, max_size=5),

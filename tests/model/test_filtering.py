@@ -419,7 +419,7 @@ def any_registers(draw: st.DrawFn, config: SPUConfig) -> Registers:
 
 
 @IMPLEMENTED
-@examples(max_examples=25)
+@examples(max_examples=15)
 @given(data=st.data())
 def test_enabling_another_filter_never_passes_a_rejected_record(config: SPUConfig, data: st.DataObject):
     """The exception is an overlap of FE and FnE with NO_EFFECT: the second enable removes the effect of the first."""
@@ -433,7 +433,7 @@ def test_enabling_another_filter_never_passes_a_rejected_record(config: SPUConfi
 
 
 @IMPLEMENTED
-@examples(max_examples=25)
+@examples(max_examples=15)
 @given(data=st.data())
 def test_any_setting_and_any_sample(config: SPUConfig, data: st.DataObject):
     """The expected results are computed with the sets that the architecture describes."""

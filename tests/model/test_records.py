@@ -180,7 +180,7 @@ def without_unimplemented_members(config: SPUConfig, sample: Sample) -> Sample:
 
 
 @IMPLEMENTED
-@examples(max_examples=20)
+@examples(max_examples=12)
 @given(data=st.data())
 def test_members_of_unimplemented_features_are_ignored(config: SPUConfig, data: st.DataObject):
     any_sample = data.draw(samples(config))

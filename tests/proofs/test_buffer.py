@@ -193,7 +193,7 @@ def test_a_wrong_buffer_fails(circuit: WrongCircuit) -> None:
 
 @pytest.mark.parametrize(
     ("config", "count"),
-    tiers(full=[(FEATURES["minimal_mops"], 1)], long=[(FEATURES["minimal_mops"], 10), (SHORT, 10), (SEVERAL, 10)]),
+    tiers(long=[(FEATURES["minimal_mops"], 10), (SHORT, 10), (SEVERAL, 10)]),
     ids=lambda value: getattr(value, "name", value),
 )
 def test_seeded_faults_of_the_buffer_fail(config: SPUConfig, count: int) -> None:

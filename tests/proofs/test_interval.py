@@ -71,6 +71,7 @@ class DrawsEarly(FaultMixin, IntervalCounter):
             m.d.comb += self.draw.eq(1)
 
 
+@pytest.mark.full
 def test_steps_of_many_operations() -> None:
     """Each proof about them fails for one of two faults, which occur only long after operations were counted."""
     found = {}

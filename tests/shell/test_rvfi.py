@@ -3,6 +3,7 @@
 """Tests of the RVFI adapter with the SPU, on a model of a core with interrupts in each cycle and mode changes."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from itertools import pairwise, product
 from random import Random
 from typing import Any, NamedTuple
@@ -113,7 +114,11 @@ SETUP = 5
 """Cycles before the first cycle of the core."""
 
 RIG = Rig()
-BENCH = Bench(RIG)
+
+
+@cache
+def bench() -> Bench:
+    return Bench(RIG)
 
 
 def access(register: Register, value: int) -> list[tuple[Any, int]]:
@@ -191,7 +196,7 @@ def play(cycles: Sequence[Cycle], enabled: Mapping[str, int], counts: Mapping[in
             await step(inputs)
         return started, b"".join(memory[address].to_bytes(8, "little") for address in sorted(memory))
 
-    return BENCH.run(scenario)
+    return bench().run(scenario)
 
 
 def expected_summaries(cycles: Sequence[Cycle], started: Sequence[int]) -> list[Summary | None]:

@@ -181,7 +181,7 @@ def test_the_ports_of_a_shell(name: str) -> None:
     assert {port.name for port in shell(name).ports} == plain | added | {"observed_beat", "observed_transfer"}
 
 
-@pytest.mark.parametrize("name", configurations([*SHELLS], fast=["packed"]))
+@pytest.mark.parametrize("name", configurations([*SHELLS], fast=[]))
 def test_the_verilog_of_a_shell(name: str) -> None:
     # Icarus Verilog runs slower than Verilator, but needs less time to compile, which dominates here.
     run = run_icarus if shutil.which("iverilog") else run_verilator

@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,14 +17,17 @@ from spurtle.export import verilog
 from spurtle.export.waivers import LINT_WAIVERS
 from spurtle_sim.cosim.compiled import verilator_runtime
 from spurtle_sim.native.cache import find_or_build
-from spurtle_sim.native.compiler import run
+from spurtle_sim.native.compiler import run, run_parallel
 from tests.support.seeds import SEED
 from tests.support.verilator_releases import skip_without_perl
 
 __all__ = ["run_icarus", "run_verilator"]
 
-RUNTIME = ("verilated", "verilated_dpi", "verilated_vpi", "verilated_threads")
-"""Sources of the runtime that Verilator would otherwise compile for each design with VPI."""
+RUNTIME = {"verilated": "-O1", "verilated_threads": "-O1", "verilated_dpi": "-O0", "verilated_vpi": "-O0"}
+"""Sources of the runtime that Verilator would otherwise compile for each design with VPI, and their optimization.
+
+The first two are those of the compiled SPU. Python takes the time of the others, so they are not optimized.
+"""
 
 
 def run_verilator(design: verilog.Verilog, test_module: str, settings: Mapping[str, str]) -> None:
@@ -33,7 +37,8 @@ def run_verilator(design: verilog.Verilog, test_module: str, settings: Mapping[s
     # cocotb makes every signal public. Verilator then treats vectors as a whole, and reports combinational loops that
     # do not exist.
     waivers = [f"-Wno-{name}" for name in (*LINT_WAIVERS, "UNOPTFLAT")]
-    build_args = [*waivers, "--output-split", "0", "-LDFLAGS", str(verilator_runtime(RUNTIME))]
+    runtime = run_parallel(partial(verilator_runtime, *each) for each in RUNTIME.items())
+    build_args = [*waivers, "--output-split", "0", "-LDFLAGS", " ".join(map(str, runtime))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VERILATOR_ROOT", str(root))
         patch.setenv("PATH", f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}")

@@ -34,7 +34,7 @@ def design(text: str) -> verilog.Verilog:
 def test_a_build_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(simulator, "get_runner", lambda _: Runner())
-    monkeypatch.setattr(simulator, "verilator_runtime", lambda _: Path("runtime.a"))
+    monkeypatch.setattr(simulator, "verilator_runtime", lambda part, _: Path(f"{part}.o"))
     builds: list[Path] = []
     for count, text in (1, "module top; endmodule"), (1, "module top; endmodule"), (2, "module  top; endmodule"):
         simulator.run_verilator(design(text), "cocotb_nothing", {})

@@ -129,7 +129,7 @@ def test_a_failure_prints_the_seed_that_repeats_it(folder: Path) -> None:
     assert falsifying("2") != first
 
 
-@pytest.mark.parametrize("seed", ["", "x", "-1", "1.5"])
+@pytest.mark.parametrize("seed", tiers(fast=["x", "-1"], full=["", "1.5"]))
 def test_a_seed_that_is_not_a_whole_number_is_rejected(folder: Path, seed: str) -> None:
     status, _, errors = run(folder, seed=seed)
     assert status != 0

@@ -73,7 +73,7 @@ def constraints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_contents_of_the_packages(packages: dict[str, Path]) -> None:
     """Wheel and sdist have the files of the two packages, the sdist also the metadata, and nothing else."""
     files = [path.relative_to(ROOT) for top in ("rtl", "sim") for path in (ROOT / top).glob("spurtle*/**/*")]

@@ -128,7 +128,7 @@ class VerilatedModel:
         (folder / "model.cpp").write_text("".join(lines), encoding="utf-8")
         parts: list[Callable[[], Path]] = [
             lambda: _object(self._compile(), folder),
-            lambda: verilator_runtime((*_RUNTIME, *self.runtime), "-fPIC"),
+            *(partial(verilator_runtime, part) for part in (*_RUNTIME, *self.runtime)),
         ]
         return compiler.link(folder, compiler.run_parallel(parts), self.libraries)
 
@@ -224,27 +224,25 @@ def load_model(
     return load([VerilatedModel(module, design_files(verilog_text, declarations), driver, options)])[0]
 
 
-def verilator_runtime(parts: Sequence[str], *options: str) -> Path:
-    """Return an archive of parts of Verilator's own library; compile it if it is not in the cache.
+def verilator_runtime(part: str, optimize: str = "-O1") -> Path:
+    """Return the object file of a part of Verilator's own library; compile it if it is not in the cache.
 
-    It is cached by itself because it takes longer to compile than a design.
+    It is cached by itself because it takes longer to compile than a design, and every design uses it.
+
+    Parameters
+    ----------
+    part : str
+        Name of its source file, without the suffix.
+    optimize : str
+        Option of the compiler.
 
     Raises
     ------
     UserError
         If there is no C++ compiler, if it fails, or if the cache cannot be written.
     """
-    compile_ = [*_compile(), _VERILATOR_STANDARD, *options, "-O1", "-c"]
-
-    def build(folder: Path) -> Path:
-        sources = [str(_ROOT / "include" / f"{part}.cpp") for part in parts]
-        objects = compiler.run_parallel(
-            lambda source=source: _object([*compile_, source], folder) for source in sources
-        )
-        compiler.run(["ar", "rcs", "out.a", *objects], folder)
-        return folder / "out.a"
-
-    return cache.find_or_build("verilated.a", (version("verilator"), compile_, parts), build)
+    command = [*_compile(), _VERILATOR_STANDARD, "-fPIC", optimize, "-c", str(_ROOT / "include" / f"{part}.cpp")]
+    return cache.find_or_build(f"{part}.o", (version("verilator"), command), lambda folder: _object(command, folder))
 
 
 def _translate(folder: Path, options: Sequence[str]) -> None:
@@ -264,7 +262,7 @@ def _compile() -> list[str]:
 def _object(command: Sequence[str], folder: Path) -> Path:
     """Compile the file that the command names last, and return its object file."""
     compiler.run(command, folder)
-    return Path(Path(command[-1]).name).with_suffix(".o")
+    return folder / Path(command[-1]).with_suffix(".o").name
 
 
 def _include(file: str) -> str:

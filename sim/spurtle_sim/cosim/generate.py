@@ -4,6 +4,7 @@ It reads the configuration from its working folder and writes the design there. 
 files on disk. A program that runs longer may have imported a source file before it was edited.
 """
 
+import gc
 import hashlib
 import json
 import pickle
@@ -34,6 +35,8 @@ def digest() -> str:
 def main() -> None:
     """Generate a design. Exit with a message if the digest of the sources is not the expected one."""
     function, expected = sys.argv[1:]
+    # The objects of a design remain until the process ends. To scan them in vain takes a fifth of the time.
+    gc.disable()
     _check(expected)
     # The sources of the gateware are hashed before they are imported.
     from . import designs

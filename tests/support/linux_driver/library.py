@@ -1,7 +1,7 @@
 """Builds of the kernel's drivers/perf/arm_spe_pmu.c, unmodified, as a library for this machine.
 
 `shim.h` and `shim.c` replace the rest of the kernel. The driver is GPL-2.0: it is extracted from Debian's source
-package when it is required, and stays in the user's cache.
+package, by `.ci/linux-source` or when it is required, and stays in the user's cache. `files.txt` lists its files.
 """
 
 import os
@@ -17,10 +17,10 @@ VERSIONS = ("6.1", "6.12")
 
 _HERE = Path(__file__).parent
 
-_DRIVER = "drivers/perf/arm_spe_pmu.c"
-_SYSREG = "arch/arm64/tools/sysreg"
-_GENERATOR = "arch/arm64/tools/gen-sysreg.awk"
-_HEADERS = ("arch/arm64/include/asm/sysreg.h", "include/linux/perf/arm_pmu.h")
+FILES = (_HERE / "files.txt").read_text().split()
+"""Required files of the kernel."""
+
+_DRIVER, _SYSREG, _GENERATOR, *_HEADERS = FILES
 
 _DEFINITION = re.compile(
     r"^#define[ \t]+(?:(?:SYS_)?(?:PM[SB][A-Z]+_EL1|ID_AA64DFR0_EL1)"
@@ -31,15 +31,22 @@ _DEFINITION = re.compile(
 
 
 def find_source(version: str) -> Path | None:
-    """Return Debian's tarball of a kernel, from the package or from `.ci/linux-source`; None if it is absent."""
-    folders = Path("/usr/src"), cache_folder() / "tools"
-    tarballs = [folder / f"linux-source-{version}.tar.xz" for folder in folders]
+    """Return the sources of a kernel, None if they are absent.
+
+    They are the folder with the driver that `.ci/linux-source` has unpacked, or the tarball of Debian.
+    """
+    name = f"linux-source-{version}"
+    tools = cache_folder() / "tools"
+    if all((tools / name / file).exists() for file in FILES):
+        return tools / name
+    tarballs = [folder / f"{name}.tar.xz" for folder in (Path("/usr/src"), tools)]
     return next((tarball for tarball in tarballs if tarball.exists()), None)
 
 
-def build(tarball: Path, page_shift: int) -> Path:
+def build(source: Path, page_shift: int) -> Path:
     """Return the library of a kernel with pages of `1 << page_shift` bytes. It is built once and cached."""
-    kernel = _unpack(tarball)
+    kernel = _unpack(source)
+    texts = [(kernel / file).read_text() for file in FILES]
     shim = {name: (_HERE / name).read_text() for name in ("shim.h", "shim.c", "library.py")}
     command = [os.environ.get("CC", "gcc"), "-std=gnu11", "-O1", "-w", "-fPIC", "-shared", "-fvisibility=hidden"]
     command += ["-Wl,-z,defs", "-I.", "-Iinclude", f"-DPAGE_SHIFT={page_shift}"]
@@ -52,26 +59,28 @@ def build(tarball: Path, page_shift: int) -> Path:
         run([*command, "-o", "library.so", *driver, _HERE / "shim.c"], folder)
         return folder / "library.so"
 
-    return find_or_build("linux_driver.so", (sorted(shim.items()), kernel.name, command), compile_)
+    return find_or_build("linux_driver.so", (sorted(shim.items()), texts, command), compile_)
 
 
-def _unpack(tarball: Path) -> Path:
+def _unpack(source: Path) -> Path:
     """Return a folder with the required files of a kernel, whose tree has some gigabytes."""
-    name = tarball.name.removesuffix(".tar.xz")
-    files = [f"{name}/{file}" for file in (_DRIVER, _SYSREG, _GENERATOR, *_HEADERS)]
+    if source.is_dir():
+        return source
+    name = source.name.removesuffix(".tar.xz")
+    files = [f"{name}/{file}" for file in FILES]
 
     def extract(folder: Path) -> Path:
         # With --occurrence tar stops after the last of the files.
-        run(["tar", "--extract", "--occurrence=1", "--file", tarball, *files], folder)
+        run(["tar", "--extract", "--occurrence=1", "--file", source, *files], folder)
         return folder / name
 
-    status = tarball.stat()
+    status = source.stat()
     return find_or_build("linux", (name, status.st_size, status.st_mtime_ns), extract)
 
 
-def sysreg_defs(tarball: Path) -> str:
+def sysreg_defs(source: Path) -> str:
     """Return the header sysreg-defs.h of a kernel, which a script of the kernel generates."""
-    return _sysreg_defs(_unpack(tarball))
+    return _sysreg_defs(_unpack(source))
 
 
 def _sysreg_defs(kernel: Path) -> str:
