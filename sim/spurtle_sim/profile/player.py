@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..perf.events import Mmap, TimedEvent
+from ..trace.dtypes import TIMED_OPERATION
 from .driver import Driver
 from .saved import OperationsSaver
 
@@ -113,7 +114,8 @@ class Player:
                     self._failure = error
 
     def _play(self, rows: list[NDArray[np.void]], context: int) -> None:
-        operations = rows[0] if len(rows) == 1 else np.concatenate(rows)
+        # As bytes, because numpy copies structs one by one.
+        operations = np.concatenate([each.view(np.uint8) for each in rows]).view(TIMED_OPERATION)
         self._driver.switch(context)
         self._driver.run(operations)
         if self._saver:
