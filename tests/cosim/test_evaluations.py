@@ -52,7 +52,7 @@ CHANCES = {
 """Probability that a bit of a port is set. Other ports are random, except for the PE's state, which rarely changes."""
 
 BUSY = "sampling__valid", "pe__physical_count", "rst"
-"""Ports that change in each cycle. The others change only in every second group of QUIET cycles."""
+"""Ports that change in each cycle. In every second group of QUIET cycles at most one of the others does."""
 
 QUIET = 100
 
@@ -81,7 +81,9 @@ def random_inputs(table: Table, pe: dict[str, int]) -> NDArray[np.uint32]:
     """Return a row of inputs for each cycle."""
     random = np.random.default_rng(SEED)
     rows = np.zeros((CYCLES, table.words), np.uint32)
-    for name, port in table.ports.items():
+    quiet = np.arange(CYCLES) // QUIET % 2 == 1
+    changes = np.where(random.random(CYCLES) < 0.2, random.integers(0, len(table.ports), CYCLES), -1)
+    for index, (name, port) in enumerate(table.ports.items()):
         words = table.words_of[name]
         widths = [min(32, port.width - bit) for bit in range(0, port.width, 32)]
         number = random.integers(0, 1 << np.array(widths), (CYCLES, len(widths)), np.uint64)
@@ -95,8 +97,9 @@ def random_inputs(table: Table, pe: dict[str, int]) -> NDArray[np.uint32]:
         elif name == "write__fault":
             number = np.where(random.random((CYCLES, 1)) < 0.05, number, 0)
         if name not in BUSY:
-            quiet = np.arange(CYCLES) // QUIET % 2 == 1
+            alone = quiet & (changes == index)
             number[quiet] = 0 if name in CHANCES else number[np.flatnonzero(quiet) // QUIET * QUIET]
+            number[alone] = random.integers(0, 1 << np.array(widths), (np.count_nonzero(alone), len(widths)), np.uint64)
         rows[:, words] = number
     rows[:3, table.words_of["rst"]] = 1
     for cycle, (register, value) in programming():

@@ -197,7 +197,8 @@ def _play(
             if batch.changed:
                 timing_model.redefine(batch.changed)
             before, profiled = window.split(batch.operations, progress.operations)
-            timing_model.run(before)
+            if len(before):
+                timing_model.run(before)
             if len(profiled):
                 player.play(timing_model.run(profiled), batch.thread)
             progress.operations += len(batch.operations)
