@@ -1,4 +1,4 @@
-"""One evaluation per cycle, as in the compiled SPU, compared with two evaluations of the unchanged Verilog."""
+"""One evaluation per cycle and a gated clock, as in the compiled SPU, compared with the unchanged Verilog."""
 
 import ctypes
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,8 @@ from spurtle.config import CONFIGS
 from spurtle.export import verilog
 from spurtle.export.ports import Port
 from spurtle_sim.cosim.compiled import load_model
-from spurtle_sim.cosim.designs import on_each_edge
+from spurtle_sim.cosim.designs import gated, on_each_edge
+from spurtle_sim.cosim.layout import gated_inputs
 from spurtle_sim.cosim.pack import pe_members
 from spurtle_sim.model.pe import PEState
 from tests.support.seeds import SEED
@@ -50,6 +51,11 @@ CHANCES = {
 }
 """Probability that a bit of a port is set. Other ports are random, except for the PE's state, which rarely changes."""
 
+BUSY = "sampling__valid", "pe__physical_count", "rst"
+"""Ports that change in each cycle. In every second group of QUIET cycles at most one of the others does."""
+
+QUIET = 100
+
 
 class Table:
     """Layout of a table row: each port begins at a 32-bit word."""
@@ -75,7 +81,9 @@ def random_inputs(table: Table, pe: dict[str, int]) -> NDArray[np.uint32]:
     """Return a row of inputs for each cycle."""
     random = np.random.default_rng(SEED)
     rows = np.zeros((CYCLES, table.words), np.uint32)
-    for name, port in table.ports.items():
+    quiet = np.arange(CYCLES) // QUIET % 2 == 1
+    changes = np.where(random.random(CYCLES) < 0.2, random.integers(0, len(table.ports), CYCLES), -1)
+    for index, (name, port) in enumerate(table.ports.items()):
         words = table.words_of[name]
         widths = [min(32, port.width - bit) for bit in range(0, port.width, 32)]
         number = random.integers(0, 1 << np.array(widths), (CYCLES, len(widths)), np.uint64)
@@ -88,6 +96,10 @@ def random_inputs(table: Table, pe: dict[str, int]) -> NDArray[np.uint32]:
             number = np.where(rarely, number, usual)
         elif name == "write__fault":
             number = np.where(random.random((CYCLES, 1)) < 0.05, number, 0)
+        if name not in BUSY:
+            alone = quiet & (changes == index)
+            number[quiet] = 0 if name in CHANCES else number[np.flatnonzero(quiet) // QUIET * QUIET]
+            number[alone] = random.integers(0, 1 << np.array(widths), (np.count_nonzero(alone), len(widths)), np.uint64)
         rows[:, words] = number
     rows[:3, table.words_of["rst"]] = 1
     for cycle, (register, value) in programming():
@@ -134,17 +146,22 @@ def test_one_evaluation_equals_two(name: str) -> None:
     driver = Path(__file__).with_name("evaluations.cpp")
     rows = random_inputs(inputs, pe_members(config, PEState()))
 
-    def run(text: str, evaluations: int) -> NDArray[np.uint32]:
-        library = load_model(design.module, text, driver, [*lines, f"#define EVALUATIONS {evaluations}"])
+    def run(text: str, evaluations: int, *declarations: str) -> tuple[NDArray[np.uint32], int]:
+        library = load_model(design.module, text, driver, [*lines, f"#define EVALUATIONS {evaluations}", *declarations])
         found = np.zeros((CYCLES, outputs.words), np.uint32)
         pointers = [each.ctypes.data_as(ctypes.c_void_p) for each in (rows, found)]
-        library.evaluate(pointers[0], ctypes.c_uint64(CYCLES), pointers[1])
-        return found
+        library.evaluate.restype = ctypes.c_uint64
+        return found, library.evaluate(pointers[0], ctypes.c_uint64(CYCLES), pointers[1])
 
-    one, two = run(on_each_edge(design.text), 1), run(design.text, 2)
-    for port, words in outputs.words_of.items():
-        differ = np.flatnonzero((one[:, words] != two[:, words]).any(axis=1))
-        assert len(differ) == 0, f"{port} differs in cycle {differ[0]}"
-    beats = sum(outputs.numbers(one, "write__beat__valid"))
-    sampled = sum(outputs.numbers(one, "sampling__sampled"))
+    two, _ = run(design.text, 2)
+    with_gate = gated(config)
+    ungated, _ = run(on_each_edge(design.text), 1)
+    one, edges = run(with_gate.text, 1, "#define GATED 1", gated_inputs(with_gate.inputs))
+    for found in (ungated, one):
+        for port, words in outputs.words_of.items():
+            differ = np.flatnonzero((found[:, words] != two[:, words]).any(axis=1))
+            assert len(differ) == 0, f"{port} differs in cycle {differ[0]}"
+    beats = sum(outputs.numbers(two, "write__beat__valid"))
+    sampled = sum(outputs.numbers(two, "sampling__sampled"))
     assert beats > 100 and sampled > 20
+    assert CYCLES / 2 < edges < 0.9 * CYCLES

@@ -10,6 +10,7 @@ from spurtle.arch import PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import SPUConfig
 from spurtle.export import verilog
 from spurtle.gateware.beat import beat_layout
+from spurtle.gateware.sample import StartLayout
 from spurtle.gateware.spu import RecordPath
 from spurtle.interface.memory import BeatLayout, FaultLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
@@ -20,16 +21,18 @@ from ..model.operation import Facts
 from ..native.header import array, constants, struct
 from ..trace.dtypes import FINISH, RESPONSE, SELECTION, TIMED_OPERATION
 from .faults import memory_faults
-from .layout import bit_fields, conditions, design_files, encodings, function
+from .gating import GatedVerilog, gate
+from .layout import bit_fields, conditions, design_files, encodings, function, gated_inputs
 from .pack import fault_bits, pe_bits, sample_words
 from .structs import PE_STATE, counts
 
-__all__ = ["on_each_edge", "record_path", "spu", "spu_with_fst", "spu_with_vcd"]
+__all__ = ["gated", "on_each_edge", "record_path", "spu", "spu_with_fst", "spu_with_vcd"]
 
 
 def spu(config: SPUConfig) -> dict[str, str]:
     """Return the files of the SPU for `spu.cpp`, by their names."""
-    return design_files(on_each_edge(verilog.spu(config).text), _declarations(config))
+    design = gated(config)
+    return design_files(design.text, [*_declarations(config), gated_inputs(design.inputs)])
 
 
 def spu_with_fst(config: SPUConfig) -> dict[str, str]:
@@ -126,6 +129,11 @@ def on_each_edge(text: str) -> str:
     read before the edge must come from registers only.
     """
     return text.replace("posedge clk", "edge clk")
+
+
+def gated(config: SPUConfig) -> GatedVerilog:
+    """Return the Verilog of the SPU in which each edge of the clock is a cycle, with a gated clock."""
+    return gate(on_each_edge(verilog.spu(config).text), _field(StartLayout(config), "timestamp"))
 
 
 def _functions(config: SPUConfig) -> Iterator[str]:

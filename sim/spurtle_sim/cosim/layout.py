@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from spurtle.arch import Register
 
-__all__ = ["bit_fields", "conditions", "design_files", "encodings", "function"]
+__all__ = ["bit_fields", "conditions", "design_files", "encodings", "function", "gated_inputs"]
 
 
 def design_files(verilog_text: str, declarations: Iterable[str] = ()) -> dict[str, str]:
@@ -41,3 +41,13 @@ def encodings(registers: Iterable[Register]) -> str:
 def function(head: str, statements: Iterable[str]) -> str:
     """Return an inline function. Functions that depend on the names of a module's ports are generated."""
     return "\n".join([f"inline {head} {{", *(f"    {statement};" for statement in statements), "}"])
+
+
+def gated_inputs(names: Iterable[str]) -> str:
+    """Return the struct `GatedInputs`: the values that inputs of `gating.GatedVerilog` had when they were captured."""
+    ports = [name.replace("__", "___05F") for name in names]
+    members = (f"std::remove_reference_t<decltype(design::{port})> {port}{{}};" for port in ports)
+    same = " && ".join(["captured", *(f"same_port({port}, spu.{port})" for port in ports)])
+    equal = function("bool equal(const design &spu) const", [f"return {same}"])
+    capture = function("void capture(const design &spu)", ["captured = true", *(f"{p} = spu.{p}" for p in ports)])
+    return "\n".join(["struct GatedInputs {", "bool captured = false;", *members, equal, capture, "};"])

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #define PORT(group, name) group##___05F##name
 #define PORT_OF(group, part, name) group##___05F##part##___05F##name
@@ -16,6 +18,12 @@ auto words_of(Port &port) {
         return port.data();
     else
         return reinterpret_cast<uint32_t *>(&port);
+}
+
+// Return whether two values of a port are equal.
+template <typename Port>
+bool same_port(const Port &one, const Port &other) {
+    return !std::memcmp(&one, &other, sizeof one);
 }
 
 // Field of a struct port, at most 64 bits wide: its first bit and its width.

@@ -35,6 +35,8 @@ struct CompiledSPU {
     Forward forward;
 #if TRACED
     Waves waves;
+#else
+    GatedInputs gated_inputs;
 #endif
 
     Counts counts{};       // fields: see `counts` of structs.py
@@ -190,13 +192,18 @@ private:
             spu.eval();
             waves.dump(2 * counts.cycles + edge);
         }
-        return;
-#endif
+#else
         spu.clk ^= 1;
+        // gating.py describes when the gated registers hold their values.
+        if (spu.gated_changed || spu.gated_watched || !gated_inputs.equal(spu)) {
+            spu.gated_clk ^= 1;
+            gated_inputs.capture(spu);
+        }
         if (design___024root___eval)
             design___024root___eval(spu.rootp);
         else
             spu.eval();
+#endif
     }
 
     // Simulate one clock cycle.

@@ -1,9 +1,8 @@
 """Profiling of a program: its operations are timed and played on the RTL, and its records written as perf.data."""
 
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from signal import SIG_IGN, Signals, getsignal, signal
 from types import FrameType
@@ -17,7 +16,7 @@ from spurtle.support.streams import print_stderr
 from ..cosim import spu
 from ..emulator.front_end import FrontEnd
 from ..native.library import load
-from ..perf.events import Mmap, TimedEvent
+from ..perf.events import TimedEvent
 from ..timing import model
 from ..timing.core import DEFAULT_CORE, NAMED_CORES, read_core
 from ..timing.model import TimingModel
@@ -26,6 +25,7 @@ from .driver import Driver
 from .emulation import Emulation
 from .extra import ExtraFiles, OpenFiles
 from .options import Sampling
+from .player import Player
 from .progress import Progress
 from .result import ProfileResult
 from .saved import OperationsSaver
@@ -190,21 +190,17 @@ def _play(
     window: Window,
     progress: Progress,
     saver: OperationsSaver | None,
-) -> Iterator[TimedEvent]:
-    """Run the program on the SPU. Yield each of its events, after the operations before it have passed."""
-    for batch in window.batches(program.batches()):
-        if batch.changed:
-            timing_model.redefine(batch.changed)
-        before, profiled = window.split(batch.operations, progress.operations)
-        timing_model.run(before)
-        if len(profiled):
-            timed = timing_model.run(profiled)
-            driver.switch(batch.thread)
-            driver.run(timed)
-            if saver:
-                saver.append(timed, batch.thread)
-        progress.operations += len(batch.operations)
-        for event in batch.events:
-            if saver and isinstance(event, Mmap):
-                saver.map(event.mapping)
-            yield replace(event, time=driver.time)
+) -> list[TimedEvent]:
+    """Run the program on the SPU. Return its events, with the times at which the operations before them have passed."""
+    with closing(window.batches(program.batches())) as batches, Player(driver, saver) as player:
+        for batch in batches:
+            if batch.changed:
+                timing_model.redefine(batch.changed)
+            before, profiled = window.split(batch.operations, progress.operations)
+            if len(before):
+                timing_model.run(before)
+            if len(profiled):
+                player.play(timing_model.run(profiled), batch.thread)
+            progress.operations += len(batch.operations)
+            player.add(batch.events)
+    return player.events

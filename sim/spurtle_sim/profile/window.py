@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,7 @@ class Window:
         """Number of operations of the run, or None if it is not known."""
         return None if self.max_operations == _MAX else self.max_operations
 
-    def batches(self, source: "Generator[Batch]") -> "Iterator[Batch]":
+    def batches(self, source: "Generator[Batch]") -> "Generator[Batch]":
         """Yield the batches that `source` yields, up to `max_operations` operations. Then close it."""
         left = self.max_operations
         with closing(source):

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Generator, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from signal import Signals
 
@@ -222,8 +223,15 @@ class QemuProgram:
         rows = []
         for index, word in enumerate(report.instructions()):
             pc = report.address + 4 * index
-            instruction = classify_every(word) or _UNKNOWN
+            instruction, row = _classified(word)
             if self.instructions.setdefault(pc, instruction) != instruction:
                 self._changed[pc] = self.instructions[pc] = instruction
-            rows.append(word_row(instruction))
+            rows.append(row)
         return np.array(rows, WORD)
+
+
+@cache
+def _classified(word: int) -> tuple[Instruction, tuple[int, int, int, bool]]:
+    """Return the classification of an instruction, and its row of WORD."""
+    instruction = classify_every(word) or _UNKNOWN
+    return instruction, word_row(instruction)

@@ -62,9 +62,12 @@ class HashedChunks:
             "sha256": self._hash.hexdigest(),
             "operations": sum(self._exact.counts.values()),
             "totals": self._exact.totals,
-            "counts": {f"{pc:#x}": count for pc, count in sorted(self._exact.counts.items())},
+            "counts": {},
         }
-        yield (json.dumps(content, indent=0) + "\n").encode()
+        # A program has so many addresses that `json.dumps` would take a second for them.
+        counts = ",\n".join(f'"{pc:#x}": {count}' for pc, count in sorted(self._exact.counts.items()))
+        text = json.dumps(content, indent=0)
+        yield (text.replace('"counts": {}', f'"counts": {{\n{counts}\n}}') if counts else text).encode() + b"\n"
 
 
 def read_exact(path: str, content: bytes) -> tuple[ExactCounts | None, str]:

@@ -134,13 +134,23 @@ class Profile:
         """Return the exact shares of functions or lines. None if they are unknown."""
         if self.exact is None or self.filters:
             return None
-        number = {name: index for index, name in enumerate(names)}
-        totals = np.zeros(len(names))
-        for place, count in zip(self._exact_places, self.exact.counts.values(), strict=True):
-            index = number.get(place.line if by_line else place.function)
-            if index is not None:
-                totals[index] += count
-        return totals / max(sum(self.exact.counts.values()), 1)
+        totals = self._exact_lines if by_line else self._exact_functions
+        return np.array([totals.get(name, 0) for name in names], float) / max(sum(self.exact.counts.values()), 1)
+
+    @cached_property
+    def _exact_lines(self) -> dict[str, int]:
+        return self._exact_totals([place.line for place in self._exact_places])
+
+    @cached_property
+    def _exact_functions(self) -> dict[str, int]:
+        return self._exact_totals([place.function for place in self._exact_places])
+
+    def _exact_totals(self, names: list[str]) -> dict[str, int]:
+        """Return the executed operations of each name. `names` has one name for each address of `exact`."""
+        totals: dict[str, int] = {}
+        for name, count in zip(names, self.exact.counts.values() if self.exact else (), strict=True):
+            totals[name] = totals.get(name, 0) + count
+        return totals
 
     @cached_property
     def _exact_places(self) -> list[Place]:

@@ -101,7 +101,9 @@ def _resampled(group: Array, count: int, part: slice, seed: int = 0) -> Array:
     table = np.bincount(block * count + group, minlength=_BLOCKS * count).reshape(_BLOCKS, count)
     # The same seed for the same report. Two profiles that are compared need different ones.
     random = np.random.default_rng(seed)
-    weights = random.multinomial(_BLOCKS, np.full(_BLOCKS, 1 / _BLOCKS), _RESAMPLES)
+    # The products are integers below 2^53, so they are exact, and numpy multiplies matrices of floats faster.
+    weights = random.multinomial(_BLOCKS, np.full(_BLOCKS, 1 / _BLOCKS), _RESAMPLES).astype(float)
+    table = table.astype(float)
     return weights @ table[:, part] / (weights @ table.sum(axis=1))[:, None]
 
 

@@ -139,24 +139,30 @@ class TimingModel:
 
 def _table(instructions: Mapping[int, Instruction]) -> NDArray[np.void]:
     """Return rows of _INSTRUCTION. Raise ValueError if the model cannot represent an instruction."""
-    table = np.zeros(len(instructions), _INSTRUCTION)
     for pc in instructions:
         if pc % 4:
             raise ValueError(f"the PC of an instruction must be a multiple of 4, not 0x{pc:x}")
+    content = bytearray().join(map(_content, instructions.values()))
+    table = np.frombuffer(content, _INSTRUCTION)
     table["pc"] = list(instructions)
-    table["facts"] = [instruction.facts for instruction in instructions.values()]
+    return table
+
+
+@cache
+def _content(instruction: Instruction) -> bytes:
+    """Return the row of an instruction with a PC of zero. A program has many instructions, and few different ones."""
+    row = np.zeros(1, _INSTRUCTION)
+    row["facts"] = instruction.facts
     # An atomic operation reads and writes its bytes. No other access reaches the limit.
-    table["bytes"] = [min(instruction.traffic, 255) for instruction in instructions.values()]
-    table["kind"] = [instruction.kind for instruction in instructions.values()]
+    row["bytes"] = min(instruction.traffic, 255)
+    row["kind"] = instruction.kind
     for name, absent in (("sources", _ALWAYS_READY), ("destinations", _NEVER_READ), ("base", _NEVER_READ)):
         limit = _INSTRUCTION[name].itemsize
-        registers: list[Sequence[int]] = [getattr(instruction, name) for instruction in instructions.values()]
-        longest = max(map(len, registers))
-        if longest > limit:
-            raise ValueError(f"the {name} of an instruction must be at most {limit} registers, not {longest}")
-        content = b"".join(bytes(numbers).ljust(limit, bytes([absent])) for numbers in registers)
-        table[name] = np.frombuffer(content, _INSTRUCTION[name])
-    return table
+        registers: Sequence[int] = getattr(instruction, name)
+        if len(registers) > limit:
+            raise ValueError(f"the {name} of an instruction must be at most {limit} registers, not {len(registers)}")
+        row[name] = np.frombuffer(bytes(registers).ljust(limit, bytes([absent])), _INSTRUCTION[name])
+    return row.tobytes()
 
 
 def _row(parameters: Parameters) -> NDArray[np.void]:
