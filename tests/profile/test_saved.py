@@ -172,7 +172,7 @@ def other(
     found = found if schema is None else found.cast(schema)
     for name in repeated:
         found = found.append_column(name, found.column(name))
-    pq.write_table(found.replace_schema_metadata(metadata or {"spurtle_operations": '{"format": 1}'}), file)
+    pq.write_table(found.replace_schema_metadata(metadata or {"spurtle_operations": '{"format": 2}'}), file)
     return file.getvalue()
 
 
@@ -186,8 +186,8 @@ def other(
         ),
         (lambda: other(repeated=("pc",)), ": the column pc must be there once"),
         (
-            lambda: other(metadata={"spurtle_operations": '{"format": 2}'}),
-            " must have version 1 of the format of operations, not 2",
+            lambda: other(metadata={"spurtle_operations": '{"format": 3}'}),
+            " must have version 1 to 2 of the format of operations, not 3",
         ),
         (
             lambda: other(pa.schema([(name, pa.int64()) for name in TIMED_OPERATION.names or ()])),
@@ -205,6 +205,11 @@ def other(
         ),
         (lambda: other(issue=1, finish=2, pc=1 << 56), f": operation 0: pc must be less than {1 << 56:#x}"),
         (lambda: other(issue=1, finish=2, facts=1 << 30), ": operation 0: facts must be less than 0x40000000"),
+        (lambda: other(issue=1, finish=2, vectors=1 << 15), ": operation 0: vectors must be less than 0x8000"),
+        (
+            lambda: other(issue=1, finish=2, vectors=65 << 8),
+            ": operation 0: the length in vectors must be at most 2048 bits",
+        ),
         (lambda: other(issue=None, finish=2), ": the column issue must have no null, in the row group 0"),
     ],
 )
@@ -212,6 +217,17 @@ def test_other_files_are_refused(tmp_path: Path, make: Callable[[], bytes], mess
     path = tmp_path / "operations.parquet"
     path.write_bytes(make())
     with pytest.raises(UserError, match=f"^{re.escape(f'{path}{message}')}$"):
+        read(path)
+
+
+def test_a_file_of_version_1_has_no_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "operations.parquet"
+    path.write_bytes(other(metadata={"spurtle_operations": '{"format": 1}'}, issue=1, finish=2, pc=4, vectors=1))
+    assert read(path)[["pc", "vectors"]].tolist() == [(4, 0)]
+    pq.write_table(pq.read_table(path).drop_columns(["vectors"]), path)
+    assert read(path)[["pc", "vectors"]].tolist() == [(4, 0)]
+    pq.write_table(pq.read_table(path).replace_schema_metadata({"spurtle_operations": '{"format": 2}'}), path)
+    with pytest.raises(UserError, match=f"^{path}: the column vectors must have the type uint16, not None$"):
         read(path)
 
 
@@ -309,6 +325,7 @@ def test_threads_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("--qemu", "x"),
         ("--sysroot", "/"),
         ("--follow",),
+        ("--vector-length", "256"),
         ("--emulator", "unicorn"),
     ],
 )

@@ -10,11 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from signal import SIG_DFL, SIGILL, SIGINT, SIGKILL, SIGTERM, Signals
-from typing import Any
 
 import numpy as np
 import pytest
-from elftools.elf.elffile import ELFFile
 
 from spurtle.config import CONFIGS
 from spurtle.support.errors import UserError
@@ -29,7 +27,7 @@ from spurtle_sim.qemu.program import QemuProgram
 from spurtle_sim.trace.instruction import FACT
 from tests.support.elf import EXIT, write_elf
 from tests.support.profile_output import profile_records
-from tests.support.qemu import CROSS_COMPILER, SYSROOT, needs_compiler, qemu_versions
+from tests.support.qemu import SYSROOT, compiled, needs_compiler, qemu_versions, read_symbols
 from tests.support.tiers import tiers
 
 pytestmark = pytest.mark.parametrize("qemu", qemu_versions())
@@ -212,23 +210,9 @@ int main(void) { return printf("%d\\n", 42) != 3; }
 """
 
 
-def compiled(folder: Path, source: str, *options: str) -> Path:
-    (folder / "program.c").write_text(source)
-    command = [CROSS_COMPILER, "-O1", "-pthread", *options, "-o", folder / "program", folder / "program.c"]
-    subprocess.run(command, check=True, capture_output=True)
-    return folder / "program"
-
-
 def executable(path: Path, words: Sequence[int]) -> Path:
     write_elf(path, words).chmod(0o755)
     return path
-
-
-def read_symbols(path: Path) -> dict[str, int]:
-    """Return the address of each symbol."""
-    with path.open("rb") as file:
-        table: Any = ELFFile(file).get_section_by_name(".symtab")
-        return {symbol.name: symbol["st_value"] for symbol in table.iter_symbols()}
 
 
 def events(batches: Iterable[Batch], kind: type[TimedEvent]) -> list[TimedEvent]:

@@ -1,16 +1,18 @@
 """QEMU for tests: the package of Debian 12, and the version that `make qemu` builds."""
 
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from spurtle.support.errors import UserError
 from spurtle_sim.native.cache import cache_folder
 from spurtle_sim.qemu.find import Qemu, find_qemu
 
-__all__ = ["CROSS_COMPILER", "SYSROOT", "every_qemu", "needs_compiler", "qemu_versions"]
+__all__ = ["CROSS_COMPILER", "SYSROOT", "compiled", "every_qemu", "needs_compiler", "qemu_versions", "read_symbols"]
 
 _COMMANDS = {"package": "apt-get install qemu-user", "built": "make qemu"}
 
@@ -45,3 +47,18 @@ def qemu_versions() -> list[Any]:
         pytest.param(qemu, id=name, marks=pytest.mark.skipif(qemu is None, reason=f"QEMU is absent: {_COMMANDS[name]}"))
         for name, qemu in every_qemu().items()
     ]
+
+
+def compiled(folder: Path, source: str, *options: str) -> Path:
+    """Return the executable of a C source, in a folder."""
+    (folder / "program.c").write_text(source)
+    command = [CROSS_COMPILER, "-O1", "-pthread", *options, "-o", folder / "program", folder / "program.c"]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder / "program"
+
+
+def read_symbols(path: Path) -> dict[str, int]:
+    """Return the address of each symbol."""
+    with path.open("rb") as file:
+        table: Any = ELFFile(file).get_section_by_name(".symtab")
+        return {symbol.name: symbol["st_value"] for symbol in table.iter_symbols()}
