@@ -123,7 +123,7 @@ def saved_threads(name: str, description: Mapping[str, Any]) -> list[tuple[int, 
         If they are not valid.
     """
     found: Any = description.get("threads", [])
-    changes = cast("list[Any]", found) if isinstance(found, list) else [None]
+    changes: list[Any] = cast("list[Any]", found) if isinstance(found, list) else [None]
     for change in changes:
         numbers = cast("list[Any]", change) if isinstance(change, list) else []
         if len(numbers) != 2 or not all(type(number) is int and 0 <= number < _ADDRESSES for number in numbers):
