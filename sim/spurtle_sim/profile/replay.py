@@ -71,9 +71,7 @@ def replay(
     outputs.check_output(output, operations, also=extra.names)
     file = OperationsFile(operations)
     process, later = saved_process(operations, file.description)
-    # After the same operations, a mapping is made by the thread before the change.
-    threads = saved_threads(operations, file.description)
-    changes = sorted([*later, *threads], key=lambda change: (change[0], isinstance(change[1], int)))
+    changes = _changes(later, saved_threads(operations, file.description))
     with closing(OpenFiles(output, extra)) as files:
         driver = Driver(
             config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves,
@@ -88,6 +86,16 @@ def replay(
         result.save(files)
         result.print_summary(seconds)
     return PROFILE_FAILED if result.print_mismatches() else 0
+
+
+def _changes(
+    mappings: Sequence[tuple[int, Mapping]], threads: Sequence[tuple[int, int]]
+) -> list[tuple[int, Mapping | int]]:
+    """Return mappings and numbers of threads in the order of the numbers of operations before them.
+
+    A mapping after the same operations is made by the thread before the change.
+    """
+    return sorted([*mappings, *threads], key=lambda change: (change[0], isinstance(change[1], int)))
 
 
 def _events(process: Process, driver: Driver, played: Iterator[Mapping | int]) -> Iterator[TimedEvent]:
