@@ -139,7 +139,8 @@ def _functions(config: SPUConfig) -> Iterator[str]:
     yield function("void set_pe(design &spu, const PEState &pe)", _state(config))
     feeds = [f"counts.feed_{event} += spu.PORT(pmu, sample_feed_{event})" for event in config.feed_events]
     yield function("void count_feeds(const design &spu, Counts &counts)", feeds)
-    yield function("void put_vectors(uint32_t *operation, unsigned vectors)", _vectors(config))
+    arguments = "[[maybe_unused]] uint32_t *operation, [[maybe_unused]] unsigned vectors"
+    yield function(f"void put_vectors({arguments})", _vectors(config))
 
 
 def _state(config: SPUConfig) -> Iterator[str]:

@@ -206,9 +206,10 @@ class Decoder {
 
     // Set the length of the vectors in the rows of the current block.
     void set_lengths() {
+        constexpr unsigned OTHERS = (1u << LENGTH_SHIFT) - 1;  // the other members
         for (uint64_t row = base; row < rows.size(); row++)
-            if (rows[row].vectors)
-                rows[row].vectors = uint16_t((rows[row].vectors & ((1u << LENGTH_SHIFT) - 1)) | length << LENGTH_SHIFT);
+            if (unsigned vectors = rows[row].vectors)
+                rows[row].vectors = uint16_t((vectors & OTHERS) | unsigned(length) << LENGTH_SHIFT);
     }
 
     // Complete the current block. `next` is the PC after it.
