@@ -18,6 +18,7 @@ from spurtle_sim.model import filtering, records
 from spurtle_sim.model.operation import Facts, Operation, Sample, Start, Vectors
 from spurtle_sim.records.operation_type import OperationType, operation_type
 from spurtle_sim.trace.instruction import FACT
+from spurtle_sim.trace.vectors import VECTORS, unpack_vectors
 from tests.support.gateware import Bench
 from tests.support.paths import ROOT
 
@@ -185,6 +186,8 @@ def test_words_are_the_examples() -> None:
         instruction = classify_every(word)
         if instruction is not None:
             facts = [name for name, bit in FACT.items() if instruction.facts & bit]
-            assert facts == [name for name in row.facts.split() if name in FACT], row.example
+            vectors = unpack_vectors(instruction.vectors)
+            facts += [name for name in VECTORS if name not in ("count", "bits") and getattr(vectors, name)]
+            assert facts == row.facts.split(), row.example
         else:  # SME, 64-byte accesses, the Guarded control stack: neither front end executes them
             assert remark, row.example

@@ -45,6 +45,8 @@ def dynamic(static: Path, tmp_path: Path) -> Path:
         (Emulation(emulator="unicorn"), NEW, (Program, None)),
         (Emulation(sysroot="/usr"), OLD, (QemuProgram, QemuProgram)),
         (Emulation(follow=True), None, (None, None)),
+        (Emulation(vector_length=256), NEW, (QemuProgram, QemuProgram)),
+        (Emulation(vector_length=256), None, (None, None)),
     ],
 )
 def test_choice(
@@ -83,6 +85,8 @@ def test_invalid_arguments() -> None:
         Emulation(emulator="gem5")
     with pytest.raises(ValueError, match="must not be set with the emulator unicorn"):
         Emulation(emulator="unicorn", sysroot="/usr")
+    with pytest.raises(ValueError, match="vector_length must be 128, 256 or 512, not 1024"):
+        Emulation(vector_length=1024)
     with pytest.raises(TypeError, match="follow"):
         Emulation(follow=1)  # pyright: ignore[reportArgumentType]
 
@@ -92,6 +96,8 @@ def test_invalid_arguments() -> None:
     [
         (["--emulator", "unicorn", "--follow"], "--follow must not come with --emulator unicorn"),
         (["--emulator", "unicorn", "--sysroot", "/"], "--sysroot must not come with --emulator unicorn"),
+        (["--emulator", "unicorn", "--vector-length", "256"], "--vector-length must not come with --emulator unicorn"),
+        (["--vector-length", "0x80"], "--vector-length must be 128, 256 or 512, not 0x80"),
         (["--qemu", "/bin/true"], "/bin/true must be qemu-aarch64 of QEMU"),
         (["--emulator", "qemu"], "no QEMU was found that accepts plugins: apt-get install qemu-user, or make qemu"),
     ],

@@ -3,6 +3,7 @@
 import io
 import re
 import shlex
+import struct
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -172,7 +173,7 @@ def other(
     found = found if schema is None else found.cast(schema)
     for name in repeated:
         found = found.append_column(name, found.column(name))
-    pq.write_table(found.replace_schema_metadata(metadata or {"spurtle_operations": '{"format": 1}'}), file)
+    pq.write_table(found.replace_schema_metadata(metadata or {"spurtle_operations": '{"format": 2}'}), file)
     return file.getvalue()
 
 
@@ -186,8 +187,8 @@ def other(
         ),
         (lambda: other(repeated=("pc",)), ": the column pc must be there once"),
         (
-            lambda: other(metadata={"spurtle_operations": '{"format": 2}'}),
-            " must have version 1 of the format of operations, not 2",
+            lambda: other(metadata={"spurtle_operations": '{"format": 3}'}),
+            " must have version 1 to 2 of the format of operations, not 3",
         ),
         (
             lambda: other(pa.schema([(name, pa.int64()) for name in TIMED_OPERATION.names or ()])),
@@ -205,6 +206,11 @@ def other(
         ),
         (lambda: other(issue=1, finish=2, pc=1 << 56), f": operation 0: pc must be less than {1 << 56:#x}"),
         (lambda: other(issue=1, finish=2, facts=1 << 30), ": operation 0: facts must be less than 0x40000000"),
+        (lambda: other(issue=1, finish=2, vectors=1 << 15), ": operation 0: vectors must be less than 0x8000"),
+        (
+            lambda: other(issue=1, finish=2, vectors=65 << 8),
+            ": operation 0: the length in vectors must be at most 2048 bits",
+        ),
         (lambda: other(issue=None, finish=2), ": the column issue must have no null, in the row group 0"),
     ],
 )
@@ -212,6 +218,17 @@ def test_other_files_are_refused(tmp_path: Path, make: Callable[[], bytes], mess
     path = tmp_path / "operations.parquet"
     path.write_bytes(make())
     with pytest.raises(UserError, match=f"^{re.escape(f'{path}{message}')}$"):
+        read(path)
+
+
+def test_a_file_of_version_1_has_no_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "operations.parquet"
+    path.write_bytes(other(metadata={"spurtle_operations": '{"format": 1}'}, issue=1, finish=2, pc=4, vectors=1))
+    assert read(path)[["pc", "vectors"]].tolist() == [(4, 0)]
+    pq.write_table(pq.read_table(path).drop_columns(["vectors"]), path)
+    assert read(path)[["pc", "vectors"]].tolist() == [(4, 0)]
+    pq.write_table(pq.read_table(path).replace_schema_metadata({"spurtle_operations": '{"format": 2}'}), path)
+    with pytest.raises(UserError, match=f"^{path}: the column vectors must have the type uint16, not None$"):
         read(path)
 
 
@@ -288,16 +305,43 @@ def test_the_description_of_the_process_is_checked_first(tmp_path: Path, capsys:
     assert [file.name for file in tmp_path.iterdir()] == ["operations.parquet"]
 
 
-def test_threads_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: NDArray[np.void]) -> None:
+def test_threads_are_stored(tmp_path: Path, rows: NDArray[np.void]) -> None:
+    path, output = tmp_path / "operations.parquet", tmp_path / "perf.data"
+    first = PID + 1
+    with closing(OperationsSaver(str(path))) as saver:
+        for begin, end, thread in ((0, 900, PID), (900, 1500, first), (1500, 1600, first), (1600, 3000, PID)):
+            saver.append(rows[begin:end], thread)
+        saver.save(Process(Path("/program"), ("program",), PID, ()))
+    assert OperationsFile(path).description["threads"] == [[900, first], [1600, PID]]
+    options = ["--config", "neoverse_n1", "--interval", "256", "--check", "--ops", str(path), "-o", str(output)]
+    assert main(["profile", *options]) == 0
+    contexts = [record.context_el1 for record in profile_records(output)]
+    # Operations 256, 513, 770 and so on are sampled.
+    assert contexts == [first if 900 <= 256 + 257 * number < 1600 else PID for number in range(11)]
+    assert output.read_bytes().count(struct.pack("<4I", PID, PID, first, PID)) == 1, "PERF_RECORD_FORK"
+
+
+@pytest.mark.parametrize(
+    ("threads", "message"),
+    [
+        ({}, "threads must be a list of pairs of numbers below 2^63"),
+        ([1], "threads must be a list of pairs of numbers below 2^63"),
+        ([[1, 2, 3]], "threads must be a list of pairs of numbers below 2^63"),
+        ([[-1, 2]], "threads must be a list of pairs of numbers below 2^63"),
+        ([[1, True]], "threads must be a list of pairs of numbers below 2^63"),
+        ([[1, 1 << 31]], "the number of a thread must be 1 to 2147483647, not 2147483648"),
+        ([[1, 0]], "the number of a thread must be 1 to 2147483647, not 0"),
+        ([[2, 5], [1, 6]], "threads must be in the order of their numbers of operations"),
+    ],
+)
+def test_wrong_threads_are_refused(
+    threads: object, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "operations.parquet"
-    process = Process(Path("/program"), ("program",), PID, ())
-    for threads, message in ((1, ""), (2, f"spurtle: {path} stores the operations of 2 threads as those of one\n")):
-        with closing(OperationsSaver(str(path))) as saver:
-            saver.append(rows[:10], PID)
-            saver.append(rows[10:], PID + threads - 1)
-            saver.save(process)
-        assert capsys.readouterr().err == message
-        assert len(read(path)) == len(rows)
+    path.write_bytes(stored(table(3, 3, lanes=1), threads=threads))
+    assert main(["profile", "--ops", str(path), "-o", str(tmp_path / "perf.data")]) == PROFILE_FAILED
+    assert capsys.readouterr().err == f"spurtle: {path}: {message}\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["operations.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -309,6 +353,7 @@ def test_threads_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("--qemu", "x"),
         ("--sysroot", "/"),
         ("--follow",),
+        ("--vector-length", "256"),
         ("--emulator", "unicorn"),
     ],
 )

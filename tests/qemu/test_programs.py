@@ -10,11 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from signal import SIG_DFL, SIGILL, SIGINT, SIGKILL, SIGTERM, Signals
-from typing import Any
 
 import numpy as np
 import pytest
-from elftools.elf.elffile import ELFFile
 
 from spurtle.config import CONFIGS
 from spurtle.support.errors import UserError
@@ -29,37 +27,10 @@ from spurtle_sim.qemu.program import QemuProgram
 from spurtle_sim.trace.instruction import FACT
 from tests.support.elf import EXIT, write_elf
 from tests.support.profile_output import profile_records
-from tests.support.qemu import CROSS_COMPILER, SYSROOT, needs_compiler, qemu_versions
+from tests.support.qemu import SYSROOT, THREADS, compiled, needs_compiler, qemu_versions, read_symbols
 from tests.support.tiers import tiers
 
 pytestmark = pytest.mark.parametrize("qemu", qemu_versions())
-
-THREADS = """
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-static pthread_barrier_t barrier;
-static long total;
-static void *work(void *argument) {
-    pthread_setname_np(pthread_self(), "worker");
-    pthread_barrier_wait(&barrier);
-    for (volatile long i = 0; i < 3000; i++) __atomic_add_fetch(&total, 1, __ATOMIC_SEQ_CST);
-    return argument;
-}
-int main(int count, char **arguments) {
-    int threads = atoi(arguments[1]);
-    pthread_t *thread = malloc(threads * sizeof(*thread));
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, 1 << 16);
-    pthread_barrier_init(&barrier, 0, threads);
-    for (int i = 0; i < threads; i++)
-        if (pthread_create(&thread[i], &attributes, work, 0)) return 3;
-    for (int i = 0; i < threads; i++) pthread_join(thread[i], 0);
-    return total != 3000L * threads;
-}
-"""
 
 SIGNALS = """
 #include <signal.h>
@@ -212,23 +183,9 @@ int main(void) { return printf("%d\\n", 42) != 3; }
 """
 
 
-def compiled(folder: Path, source: str, *options: str) -> Path:
-    (folder / "program.c").write_text(source)
-    command = [CROSS_COMPILER, "-O1", "-pthread", *options, "-o", folder / "program", folder / "program.c"]
-    subprocess.run(command, check=True, capture_output=True)
-    return folder / "program"
-
-
 def executable(path: Path, words: Sequence[int]) -> Path:
     write_elf(path, words).chmod(0o755)
     return path
-
-
-def read_symbols(path: Path) -> dict[str, int]:
-    """Return the address of each symbol."""
-    with path.open("rb") as file:
-        table: Any = ELFFile(file).get_section_by_name(".symtab")
-        return {symbol.name: symbol["st_value"] for symbol in table.iter_symbols()}
 
 
 def events(batches: Iterable[Batch], kind: type[TimedEvent]) -> list[TimedEvent]:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from spurtle_sim.model.operation import Facts
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
+from spurtle_sim.trace.vectors import LENGTH_LIMIT, LENGTH_SHIFT
 from tests.support.seeds import SEED
 
 __all__ = ["table"]
@@ -25,7 +26,7 @@ def table(rows: int, seed: int, *, lanes: int, gap: int = 3, longest: int = 400)
     Up to `lanes` operations pass in a cycle. At most `gap` cycles are between two cycles with operations, and each
     operation is in flight for at most `longest` cycles.
     """
-    random = Random(f"{SEED} {seed}")
+    random, vectors = Random(f"{SEED} {seed}"), Random(f"{SEED} {seed} vectors")
     operations = np.zeros(rows, TIMED_OPERATION)
     dispatch, free_lanes = 10, lanes
     for row in operations:
@@ -43,6 +44,13 @@ def table(rows: int, seed: int, *, lanes: int, gap: int = 3, longest: int = 400)
         row["translate_from"] = translate_from
         row["translate_to"] = random.randint(translate_from, finish)
         row["data_source"] = random.getrandbits(8)
+        if vectors.random() < 0.25:
+            row["vectors"] = _random_vectors(vectors)
         for name, bits in (("pc", 56), ("target", 56), ("va", 56), ("pa", 48)):
             row[name] = random.getrandbits(bits)
     return operations
+
+
+def _random_vectors(random: Random) -> int:
+    """Return random vectors. Those of operations that are not of SVE have no effect."""
+    return random.randint(1, LENGTH_LIMIT) << LENGTH_SHIFT | random.getrandbits(LENGTH_SHIFT)

@@ -372,7 +372,7 @@ class BranchRunner:
     def mispredicts(self, kind: InstructionKind, pc: int, target: int, facts: int) -> bool:
         instruction = self._instructions.setdefault(pc, Instruction(kind, facts & ~FACT["taken"]))
         assert instruction.kind is kind
-        [row] = self._model.run(np.array([(pc, target, 0, facts | FACT["retired"])], OPERATION))
+        [row] = self._model.run(np.array([(pc, target, 0, facts | FACT["retired"], 0)], OPERATION))
         assert events(row) <= {Event.MISPREDICTED}
         return Event.MISPREDICTED in events(row)
 

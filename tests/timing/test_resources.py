@@ -276,11 +276,11 @@ def branches(outcomes: list[int], parameters: Parameters) -> NDArray[np.void]:
     """Return the timing of a loop of a load, a branch that waits for it, and one operation if it is not taken."""
     waiting = Instruction(InstructionKind.BRANCH, FACT["branch"] | FACT["conditional"], sources=(4,))
     code = {0x100: INDEPENDENT_LOAD, 0x104: waiting, **{0x108 + 4 * index: INDEPENDENT for index in range(40)}}
-    steps: list[tuple[int, int, int, int]] = []
+    steps: list[tuple[int, int, int, int, int]] = []
     for number, taken in enumerate(outcomes):
-        steps.append((0x100, 0, LINE * number, FACT["load"] | FACT["va_valid"]))
-        steps.append((0x104, 0x100 if taken else 0x108, 0, waiting.facts | FACT["taken"] * taken))
-        steps += [] if taken else [(0x108, 0, 0, 0)]
+        steps.append((0x100, 0, LINE * number, FACT["load"] | FACT["va_valid"], 0))
+        steps.append((0x104, 0x100 if taken else 0x108, 0, waiting.facts | FACT["taken"] * taken, 0))
+        steps += [] if taken else [(0x108, 0, 0, 0, 0)]
     operations = np.array(steps, OPERATION)
     operations["facts"] |= FACT["retired"]
     timing_model = TimingModel(code, parameters)

@@ -64,7 +64,7 @@ def run_profile_verb(options: argparse.Namespace) -> int:
     if options.fast_forward and options.waves:
         raise UserError("--fast-forward must not come with --waves, which shows the complete simulation")
     if options.ops:
-        for name in ("program", "core", "save_ops", "qemu", "sysroot", "follow", "emulator"):
+        for name in ("program", "core", "save_ops", "qemu", "sysroot", "follow", "vector_length", "emulator"):
             if getattr(options, name) not in (None, False, EMULATORS[0]):
                 shown = "PROGRAM" if name == "program" else f"--{name.replace('_', '-')}"
                 raise UserError(f"{shown} must not come with --ops, whose operations have been timed")

@@ -13,13 +13,14 @@ from spurtle.gateware.beat import beat_layout
 from spurtle.gateware.sample import StartLayout
 from spurtle.gateware.spu import RecordPath
 from spurtle.interface.memory import BeatLayout, FaultLayout
-from spurtle.interface.operation import LocationLayout, OperationLayout
+from spurtle.interface.operation import LocationLayout, OperationLayout, VectorsLayout
 from spurtle.interface.sampling import TakenBranchSignature
 from spurtle.interface.sysreg import ACCESS_LATENCY
 
 from ..model.operation import Facts
 from ..native.header import array, constants, struct
 from ..trace.dtypes import FINISH, RESPONSE, SELECTION, TIMED_OPERATION
+from ..trace.vectors import LENGTH_UNIT, VECTORS
 from .faults import memory_faults
 from .gating import GatedVerilog, gate
 from .layout import bit_fields, conditions, design_files, encodings, function, gated_inputs
@@ -146,6 +147,8 @@ def _functions(config: SPUConfig) -> Iterator[str]:
     yield function("void set_pe(design &spu, const PEState &pe)", _state(config))
     feeds = [f"counts.feed_{event} += spu.PORT(pmu, sample_feed_{event})" for event in config.feed_events]
     yield function("void count_feeds(const design &spu, Counts &counts)", feeds)
+    arguments = "[[maybe_unused]] uint32_t *operation, [[maybe_unused]] unsigned vectors"
+    yield function(f"void put_vectors({arguments})", _vectors(config))
 
 
 def _state(config: SPUConfig) -> Iterator[str]:
@@ -159,6 +162,17 @@ def _state(config: SPUConfig) -> Iterator[str]:
             yield f"spu.PORT(pe, {name}) = {value}"
         if name in of_branch:
             yield f"spu.PORT(branch, {name}) = {value}"
+
+
+def _vectors(config: SPUConfig) -> Iterator[str]:
+    """Yield C++ statements that put a number of `trace.vectors` into the members of the operation."""
+    operation = OperationLayout(config)
+    for name, (first, width) in VECTORS.items() if config.scalable else ():
+        if name in VectorsLayout(config).members:
+            offset, bits = _field(operation, "vectors", name)
+            unit = LENGTH_UNIT if name == "bits" else 1
+            value = f"(vectors >> {first} & {(1 << width) - 1}) * {unit}"
+            yield f"put_field(operation, {{{offset}, {bits}}}, {value})"
 
 
 def _register_fields(register: Register, *names: str) -> dict[str, tuple[int, int]]:

@@ -169,6 +169,7 @@ private:
         put_field(operation, PA, flight.operation.pa);
         put_field(operation, PA_NS, 1);
         put_field(operation, DATA_SOURCE, flight.operation.data_source);
+        put_vectors(operation, flight.operation.vectors);
         finishes.push_back({flight.row, age_of(flight, cycle)});
         flight.active = false;
         active_flights--;

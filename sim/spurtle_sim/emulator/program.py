@@ -247,7 +247,7 @@ class Program:
         if pc % 4:
             self._crash(pc, "PC is not a multiple of 4", Signals.SIGBUS)
             return
-        rows: list[tuple[int, int, int, bool]] = []
+        rows: list[tuple[int, int, int, int, bool]] = []
         for (word,) in struct.iter_unpack("<I", self._uc.mem_read(pc, min(_CHUNK, PAGE_BYTES - pc % PAGE_BYTES))):
             address = pc + 4 * len(rows)
             try:

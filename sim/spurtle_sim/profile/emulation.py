@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from spurtle.support.arguments import check_type
 from spurtle.support.errors import UserError
 
+from ..qemu.cpus import CPU_WITH_SVE, DEFAULT_VECTOR_LENGTH
 from .names import file_name
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["EMULATORS", "Emulation", "add_emulation_arguments", "parse_emulation"]
 
 EMULATORS = ("auto", "qemu", "unicorn")
+_LENGTHS = ", ".join(map(str, [*CPU_WITH_SVE][:-1])) + f" or {max(CPU_WITH_SVE)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,9 @@ class Emulation:
         Folder with the libraries of a dynamically linked program. Not with `unicorn`.
     follow : bool
         Profile the processes that the program starts, too. Not with `unicorn`.
+    vector_length : int or None
+        Maximum length of SVE vectors in bits: 128, 256 or 512. None for 128. Not with `unicorn`, and not with a QEMU
+        before 9.1.
 
     Raises
     ------
@@ -48,18 +53,22 @@ class Emulation:
     qemu: str | None = None
     sysroot: str | None = None
     follow: bool = False
+    vector_length: int | None = None
 
     def __post_init__(self) -> None:
         check_type("follow", self.follow, bool)
         if self.emulator not in EMULATORS:
             raise ValueError(f"emulator must be {', '.join(EMULATORS[:-1])} or {EMULATORS[-1]}, not {self.emulator!r}")
         if self.emulator == "unicorn" and self.needs_qemu:
-            raise ValueError("qemu, sysroot and follow must not be set with the emulator unicorn")
+            raise ValueError("qemu, sysroot, follow and vector_length must not be set with the emulator unicorn")
+        if self.vector_length not in (None, *CPU_WITH_SVE):
+            raise ValueError(f"vector_length must be {_LENGTHS}, not {self.vector_length!r}")
 
     @property
     def needs_qemu(self) -> bool:
         """Whether an option requires QEMU."""
-        return self.emulator == "qemu" or self.qemu is not None or self.sysroot is not None or self.follow
+        values = self.qemu, self.sysroot, self.vector_length
+        return self.emulator == "qemu" or self.follow or any(value is not None for value in values)
 
     @property
     def inputs(self) -> list[str]:
@@ -89,7 +98,10 @@ class Emulation:
         if qemu is not None and (self.needs_qemu or preferred or read_headers(path).interpreter is not None):
             from ..qemu.program import QemuProgram
 
-            return QemuProgram(qemu, path, arguments, sysroot=self.sysroot or "", follow=self.follow)
+            return QemuProgram(
+                qemu, path, arguments,
+                sysroot=self.sysroot or "", follow=self.follow, vector_length=self.vector_length,
+            )  # fmt: skip
         from ..emulator.program import Program
 
         return Program(path, arguments)
@@ -119,6 +131,11 @@ def add_emulation_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--follow", action="store_true", help="profile the processes that the program starts, too; with QEMU"
     )
+    parser.add_argument(
+        "--vector-length",
+        metavar="BITS",
+        help=f"maximum length of SVE vectors: {_LENGTHS}; with QEMU 9.1 or later; default: {DEFAULT_VECTOR_LENGTH}",
+    )
 
 
 def parse_emulation(options: argparse.Namespace) -> Emulation:
@@ -130,7 +147,15 @@ def parse_emulation(options: argparse.Namespace) -> Emulation:
         If they exclude each other.
     """
     if options.emulator == "unicorn":
-        for name in ("qemu", "sysroot", "follow"):
+        for name in ("qemu", "sysroot", "follow", "vector_length"):
             if getattr(options, name):
-                raise UserError(f"--{name} must not come with --emulator unicorn: it is an option of QEMU")
-    return Emulation(emulator=options.emulator, qemu=options.qemu, sysroot=options.sysroot, follow=options.follow)
+                raise UserError(
+                    f"--{name.replace('_', '-')} must not come with --emulator unicorn: it is an option of QEMU"
+                )
+    length = options.vector_length
+    if length is not None and length not in map(str, CPU_WITH_SVE):
+        raise UserError(f"--vector-length must be {_LENGTHS}, not {length}")
+    return Emulation(
+        emulator=options.emulator, qemu=options.qemu, sysroot=options.sysroot, follow=options.follow,
+        vector_length=length and int(length),
+    )  # fmt: skip

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spurtle.config import SPUConfig
 from spurtle.support.errors import PROFILE_FAILED
 
-from ..perf.events import mmap_event
-from ..perf.process import Mapping
+from ..perf.events import Fork, TimedEvent, mmap_event
+from ..perf.process import PID, Mapping, Process
 from ..trace.file import OperationsFile, check_order
 from . import outputs
 from .driver import Driver
@@ -17,7 +18,7 @@ from .extra import ExtraFiles, OpenFiles
 from .options import Sampling
 from .progress import Progress
 from .result import ProfileResult
-from .saved import saved_process
+from .saved import saved_process, saved_threads
 from .window import Window
 
 __all__ = ["replay"]
@@ -70,6 +71,7 @@ def replay(
     outputs.check_output(output, operations, also=extra.names)
     file = OperationsFile(operations)
     process, later = saved_process(operations, file.description)
+    changes = _changes(later, saved_threads(operations, file.description))
     with closing(OpenFiles(output, extra)) as files:
         driver = Driver(
             config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves,
@@ -78,36 +80,66 @@ def replay(
         progress = Progress(driver, min(file.count, window.end))
         result = ProfileResult(config, sampling, driver, process, output)
         with progress.shown():
-            played = _play(operations, file, later, driver, window, progress, config.ops_per_cycle)
-            result.collect(mmap_event(process, driver.time, mapping) for mapping in played)
+            played = _play(operations, file, changes, driver, window, progress, config.ops_per_cycle)
+            result.collect(_events(process, driver, played))
         seconds = progress.seconds
         result.save(files)
         result.print_summary(seconds)
     return PROFILE_FAILED if result.print_mismatches() else 0
 
 
+def _changes(
+    mappings: Sequence[tuple[int, Mapping]], threads: Sequence[tuple[int, int]]
+) -> list[tuple[int, Mapping | int]]:
+    """Return mappings and numbers of threads in the order of the numbers of operations before them.
+
+    A mapping after the same operations is made by the thread before the change.
+    """
+    return sorted([*mappings, *threads], key=lambda change: (change[0], isinstance(change[1], int)))
+
+
+def _events(process: Process, driver: Driver, played: Iterator[Mapping | int]) -> Iterator[TimedEvent]:
+    """Yield the events for perf. A thread starts before its first operation, with the name of the process."""
+    known = {process.pid}
+    for change in played:
+        if isinstance(change, Mapping):
+            yield mmap_event(process, driver.time, change)
+        elif change not in known:
+            known.add(change)
+            pid = process.pid
+            yield Fork(time=driver.time, pid=pid, tid=change, parent_pid=pid, parent_tid=pid)
+
+
 def _play(
     name: str,
     file: OperationsFile,
-    later: Sequence[tuple[int, Mapping]],
+    changes: Sequence[tuple[int, Mapping | int]],
     driver: Driver,
     window: Window,
     progress: Progress,
     lanes: int,
-) -> Iterator[Mapping]:
-    """Play the operations. Yield each mapping after the operations before it have passed."""
-    yielded, before = 0, np.zeros(0, np.uint64)
+) -> Iterator[Mapping | int]:
+    """Play the operations. Yield each mapping and each change of the thread after the operations before it."""
+    yielded, before, thread = 0, np.zeros(0, np.uint64), PID
+
+    def run(rows: NDArray[np.void], first: int) -> None:
+        profiled = window.split(rows, first)[1]
+        if len(profiled):
+            driver.switch(thread)
+            driver.run(profiled)
+
     for rows in file.rows():
         check_order(name, rows, progress.operations, before, lanes)
         before = np.concatenate((before, rows["dispatch"]))[-lanes:]
         passed, end = progress.operations, progress.operations + len(rows)
-        while yielded < len(later) and later[yielded][0] <= end:
-            count, mapping = later[yielded]
+        while yielded < len(changes) and changes[yielded][0] <= end:
+            count, change = changes[yielded]
             yielded += 1
-            driver.run(window.split(rows[: count - passed], passed)[1])
+            run(rows[: count - passed], passed)
             rows, passed = rows[count - passed :], count
-            yield mapping
-        driver.run(window.split(rows, passed)[1])
+            yield change
+            thread = change if isinstance(change, int) else thread
+        run(rows, passed)
         progress.operations = end
         if end >= window.end:
             return

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from spurtle.support.errors import UserError
 from spurtle.support.files import check_files, write_files
-from spurtle.support.streams import print_stderr
 
 from ..emulator.loader import read_image
 from ..perf.process import PID, Process
@@ -23,13 +22,14 @@ from ..perf.process import Mapping as ProcessMapping
 from ..trace.csv_file import read_csv
 from ..trace.file import OperationsWriter
 
-__all__ = ["OperationsSaver", "convert", "saved_process"]
+__all__ = ["OperationsSaver", "convert", "saved_process", "saved_threads"]
 
 _CHUNK = 1 << 20
 _KEYS = ("path", "argv", "build_id", "mappings", "later_mappings")
 """Keys of the description of a process."""
 
 _ADDRESSES = 1 << 63
+_THREADS = 1 << 31  # the numbers in perf.data are signed
 _PROTECTION = PROT_READ | PROT_WRITE | PROT_EXEC
 _BUILD_ID = re.compile("([0-9a-fA-F]{2}){0,20}")
 _LONGEST_PATH = 1 << 15  # the size of a record of perf.data has 16 bits
@@ -61,7 +61,7 @@ class OperationsSaver:
             raise UserError(f"cannot write into {folder}: {error.strerror}") from error
         self._writer = OperationsWriter(self._file)
         self._mappings: list[tuple[int, ProcessMapping]] = []
-        self._threads: set[int] = set()
+        self._threads: list[tuple[int, int]] = []
 
     def close(self) -> None:
         """Close the temporary file."""
@@ -71,7 +71,8 @@ class OperationsSaver:
 
     def append(self, rows: NDArray[np.void], thread: int = PID) -> None:
         """Append rows of `TIMED_OPERATION` of a thread. Raises UserError if they cannot be written."""
-        self._threads.add(thread)
+        if thread != (self._threads[-1][1] if self._threads else PID):
+            self._threads.append((self._writer.count, thread))
         self._writer.append(rows)
 
     def map(self, mapping: ProcessMapping) -> None:
@@ -87,10 +88,8 @@ class OperationsSaver:
             "mappings": [[0, *astuple(mapping)] for mapping in process.mappings],
             "later_mappings": [[count, *astuple(mapping)] for count, mapping in self._mappings],
         }
-        self._writer.close({"process": description})
+        self._writer.close({"process": description, "threads": self._threads})
         write_files({Path(self._path): self._content()})
-        if len(self._threads) > 1:
-            print_stderr(f"spurtle: {self._path} stores the operations of {len(self._threads)} threads as those of one")
 
     def _content(self) -> Iterator[bytes]:
         self._file.seek(0)
@@ -113,6 +112,28 @@ def saved_process(name: str, description: Mapping[str, Any]) -> tuple[Process, S
         return _process(found)
     except ValueError as error:
         raise UserError(f"{name}: the description of the process is not valid: {error}") from error
+
+
+def saved_threads(name: str, description: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Return the thread changes of a file of operations: the number of operations before each, and the thread after it.
+
+    Raises
+    ------
+    UserError
+        If they are not valid.
+    """
+    found: Any = description.get("threads", [])
+    changes: list[Any] = cast("list[Any]", found) if isinstance(found, list) else [None]
+    for change in changes:
+        numbers = cast("list[Any]", change) if isinstance(change, list) else []
+        if len(numbers) != 2 or not all(type(number) is int and 0 <= number < _ADDRESSES for number in numbers):
+            raise UserError(f"{name}: threads must be a list of pairs of numbers below 2^63")
+        if not 0 < numbers[1] < _THREADS:
+            raise UserError(f"{name}: the number of a thread must be 1 to {_THREADS - 1}, not {numbers[1]}")
+    counts = [count for count, _ in changes]
+    if counts != sorted(counts):
+        raise UserError(f"{name}: threads must be in the order of their numbers of operations")
+    return [(count, thread) for count, thread in changes]
 
 
 def _process(found: object) -> tuple[Process, Sequence[tuple[int, ProcessMapping]]]:

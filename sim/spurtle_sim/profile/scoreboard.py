@@ -16,6 +16,7 @@ from ..model import control, filtering, records, spu
 from ..model.buffer import Fault
 from ..model.control import PEState
 from ..model.operation import Facts, Location, Operation, Sample, Start
+from ..trace.vectors import unpack_vectors
 
 __all__ = ["Checker"]
 
@@ -26,6 +27,8 @@ _TAKEN_BRANCH_MASK = Facts(branch=1, taken=1, retired=1, exception=1).pack()
 
 _unpack_facts = cache(Facts.unpack)
 """`Facts.unpack` with a cache: a program has few different values."""
+
+_unpack_vectors = cache(unpack_vectors)
 
 _COUNT = PMSICR_EL1.fields["COUNT"].mask
 """Greatest value of PMSICR_EL1 while ECOUNT is zero."""
@@ -187,6 +190,7 @@ class Checker:
             pa=int(row["pa"]),
             pa_ns=1,
             data_source=int(row["data_source"]),
+            vectors=_unpack_vectors(int(row["vectors"])),
         )
         sample = Sample(
             start=start,

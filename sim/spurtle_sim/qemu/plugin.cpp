@@ -52,13 +52,14 @@ constexpr uint64_t ZVA_BYTES = 64;
 constexpr unsigned NZCV_SHIFT = 28;
 constexpr uint64_t TAG_BYTES = 16;  // bytes of memory with one Allocation Tag
 constexpr unsigned TOP_BYTE = 56;   // bits of an address below the byte that is ignored
-constexpr size_t REGISTERS = 33, SP = 31, CPSR = 32;  // X0 to X30, SP and CPSR
+constexpr size_t REGISTERS = 34, SP = 31, CPSR = 32, VG = 33;  // X0 to X30, SP, CPSR and the length of vectors
 
 struct Thread {
     ring::Writer writer;
     uint64_t mark = NONE, expected = START;  // last mark that was reached, and last mark of the block
     std::array<uint64_t, 6> arguments{};    // of the system call in progress
     std::array<qemu::RegisterHandle *, REGISTERS> registers{};
+    bool length_written = false;  // of its vectors. It changes only by prctl
 
     explicit Thread(ring::Header *header) : writer(header) {}
 };
@@ -147,6 +148,7 @@ uint64_t read_register(Thread &thread, size_t number) {
             auto &found = reinterpret_cast<qemu::Register *>(all->data)[entry];
             if (!strcmp(found.name, "cpsr")) thread.registers[CPSR] = found.handle;
             if (!strcmp(found.name, "sp")) thread.registers[SP] = found.handle;
+            if (!strcmp(found.name, "vg")) thread.registers[VG] = found.handle;
             if (found.name[0] == 'x' && isdigit(found.name[1]))
                 thread.registers[size_t(atoi(found.name + 1))] = found.handle;
         }
@@ -165,6 +167,15 @@ void on_condition(unsigned, void *index) {
     Thread &thread = current();
     uint64_t flags = read_register(thread, CPSR) >> NZCV_SHIFT & 15;
     thread.writer.put(ring::word(Kind::OUTCOME, reinterpret_cast<uint64_t>(index), flags));
+}
+
+// Before the first SVE instruction of a block.
+void on_vectors(unsigned, void *index) {
+    if (!recording) return;
+    Thread &thread = current();
+    if (thread.length_written) return;
+    thread.length_written = true;
+    thread.writer.put(ring::word(Kind::LENGTH, reinterpret_cast<uint64_t>(index), read_register(thread, VG)));
 }
 
 // Return whether QEMU reports no access of an instruction that accesses memory: DC ZVA, DC GVA and DC GZVA.
@@ -203,6 +214,8 @@ bool may_access(uint32_t word) {
     return (group & 5) == 4 || group == 2 || group == 0 || (word & 0xFFC0'0000) == 0xD500'0000;
 }
 
+bool is_scalable(uint32_t word) { return (word >> 25 & 15) == 2; }  // SVE
+
 bool is_condition(uint32_t word) {  // CSEL and similar; CCMP, CCMN; FCSEL, FCCMP
     return (word & 0x1FE0'0000) == 0x1A80'0000 || (word & 0x1FE0'0410) == 0x1A40'0000 ||
            (word & 0xFF20'0400) == 0x1E20'0400;
@@ -240,6 +253,7 @@ void on_translation(qemu::Id, qemu::Block *block) {
 
     uint64_t data = number_of(pc, words) | mark << MARK_SHIFT;
     api.on_block(block, on_block, qemu::NO_REGISTERS, reinterpret_cast<void *>(data));
+    bool scalable = false;
     for (size_t index = 0; index < count; index++) {
         qemu::Instruction *instruction = api.instruction(block, index);
         bool access = may_access(words[index]);
@@ -252,6 +266,10 @@ void on_translation(qemu::Id, qemu::Block *block) {
         }
         if (header->exact && is_condition(words[index]))
             api.on_instruction(instruction, on_condition, qemu::READ_REGISTERS, at);
+        if (header->exact && !scalable && is_scalable(words[index])) {
+            api.on_instruction(instruction, on_vectors, qemu::READ_REGISTERS, at);
+            scalable = true;
+        }
         if (header->exact && (is_zero(words[index]) || is_tag(words[index])))
             api.on_instruction(instruction, on_silent_access, qemu::READ_REGISTERS,
                                reinterpret_cast<void *>(index << 32 | words[index]));
@@ -319,6 +337,7 @@ void on_call(qemu::Id, unsigned, int64_t number, uint64_t a0, uint64_t a1, uint6
 void on_return(qemu::Id, unsigned, int64_t number, int64_t result) {
     if (!recording || (result < 0 && result > -4096)) return;
     Thread &thread = current();
+    if (number == PRCTL) thread.length_written = false;
     const auto &[a0, a1, a2, flags, descriptor, offset] = thread.arguments;
     char path[ring::TEXT_BYTES] = "//anon";
     if (number == BRK) {

@@ -21,14 +21,13 @@ from ..perf.events import Comm, Mmap, TimedEvent
 from ..perf.process import PID, Mapping, Process
 from ..trace.instruction import Instruction, InstructionKind
 from . import reader
+from .cpus import CPU_WITH_SVE, CPU_WITHOUT_SVE, DEFAULT_VECTOR_LENGTH
 from .find import Qemu
 from .processes import Processes
 from .reader import STACK_BYTES, Reader, Step, StepResult
 
 __all__ = ["QemuProgram"]
 
-# CPUs without features that cannot be classified. QEMU 7.2 does not report the predicated accesses of SVE.
-_CPU, _CPU_WITH_SVE = "neoverse-n1", "neoverse-n2"
 # Bytes of the address space of the program. If it is reserved, the addresses that QEMU selects for mappings and stacks
 # do not depend on what the threads of QEMU have mapped before.
 _ADDRESS_SPACE = 1 << 46
@@ -53,13 +52,15 @@ class QemuProgram:
         Folder in which QEMU looks for the files of the program first, such as its dynamic linker. Can be empty.
     follow : bool
         Whether the processes that the program starts are recorded.
+    vector_length : int or None
+        Maximum length of SVE vectors in bits: a key of `cpus.CPU_WITH_SVE`. None for the default. Only with registers.
     seed : int
         Seed of AT_RANDOM.
 
     Raises
     ------
     UserError
-        If the file is not an AArch64 executable, or its dynamic linker does not exist.
+        If the file is not an AArch64 executable, its dynamic linker does not exist, or QEMU has no SVE.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class QemuProgram:
         *,
         sysroot: str = "",
         follow: bool = False,
+        vector_length: int | None = None,
         seed: int = 0,
     ) -> None:
         self.path = Path(path).absolute()
@@ -86,6 +88,9 @@ class QemuProgram:
         self._refused = False  # QEMU has ended, and executed no instruction
         self._changed: dict[int, Instruction] = {}
         self._code: list[Mapping] = []
+        self._cpu = CPU_WITH_SVE[vector_length or DEFAULT_VECTOR_LENGTH] if qemu.exact else CPU_WITHOUT_SVE
+        if vector_length is not None and not qemu.exact:
+            raise UserError(f"{qemu.name} has no SVE and so no vector length: make qemu builds a version with SVE")
         if sysroot and not Path(sysroot).is_dir():
             raise UserError(f"the sysroot must be a folder, not {sysroot}")
         interpreter = read_headers(path).interpreter
@@ -159,8 +164,7 @@ class QemuProgram:
         """Return the arguments of QEMU before the program."""
         plugin = str(reader.plugin().make()).replace(",", ",,")  # a comma separates the arguments of the option
         ring = f"/proc/{os.getpid()}/fd/{records.descriptor}"
-        cpu = _CPU_WITH_SVE if self._qemu.exact else _CPU
-        options = ["-cpu", cpu, "-seed", str(self._seed), "-s", str(STACK_BYTES), "-R", hex(_ADDRESS_SPACE)]
+        options = ["-cpu", self._cpu, "-seed", str(self._seed), "-s", str(STACK_BYTES), "-R", hex(_ADDRESS_SPACE)]
         sysroot = ["-L", self._sysroot] if self._sysroot else []
         return [self._qemu.path, *options, "-plugin", f"{plugin},ring={ring}", *sysroot]
 

@@ -15,6 +15,7 @@
 using Handlers = std::unordered_set<uint64_t>;  // addresses of signal handlers
 
 constexpr uint64_t PAGE_BYTES = 4096;
+constexpr uint64_t GRANULE_BITS = 64;            // unit of the register VG
 constexpr uint64_t LONGEST_HANDLER = 1 << 20;  // rows that are kept for the target of an interrupted branch
 
 // Instruction words in a page, as they were executed last.
@@ -29,6 +30,7 @@ struct Block {
     std::vector<uint32_t> words;
     std::vector<Operation> rows;  // its operations without addresses and outcomes
     std::vector<Word> facts;
+    bool scalable = false;  // it has an SVE instruction
     Page *first, *last;
     uint64_t versions = 0;  // of its pages, when it was known to be their content
 
@@ -68,6 +70,8 @@ class Blocks {
             Operation &row = block.rows[index];
             row.pc = block.pc + 4 * index;
             row.facts = words[index].facts;
+            row.vectors = words[index].vectors;
+            block.scalable |= row.vectors != 0;
             if (words[index].passes && !exact) row.facts |= FACT_TAKEN;  // the outcome is not known
             uint32_t &present = word(block, index);
             if (present && present != block.words[index]) page(row.pc)->version++;
@@ -111,6 +115,7 @@ class Decoder {
         cut = next.words.size();
         base = rows.size();
         rows.insert(rows.end(), next.rows.begin(), next.rows.end());
+        if (next.scalable) set_lengths();
     }
 
     void on_word(uint64_t word) {
@@ -126,6 +131,10 @@ class Decoder {
                 break;
             case ring::Kind::OUTCOME:
                 if (block->facts[index].passes >> (word & 15) & 1) row.facts |= FACT_TAKEN;
+                break;
+            case ring::Kind::LENGTH:
+                length = uint16_t((word & ring::ADDRESS_MASK) * GRANULE_BITS / LENGTH_UNIT);
+                set_lengths();
                 break;
             case ring::Kind::CUT:
                 cut = index;
@@ -195,6 +204,14 @@ class Decoder {
         return block->words.size();
     }
 
+    // Set the length of the vectors in the rows of the current block.
+    void set_lengths() {
+        constexpr unsigned OTHERS = (1u << LENGTH_SHIFT) - 1;  // the other members
+        for (uint64_t row = base; row < rows.size(); row++)
+            if (unsigned vectors = rows[row].vectors)
+                rows[row].vectors = uint16_t((vectors & OTHERS) | unsigned(length) << LENGTH_SHIFT);
+    }
+
     // Complete the current block. `next` is the PC after it.
     void end_block(uint64_t next, const Handlers &handlers) {
         uint64_t last = block->words.size() - 1;
@@ -244,5 +261,6 @@ class Decoder {
     uint64_t base = 0;
     uint64_t cut = 0;        // index of the first instruction of the block that has not retired
     uint64_t after = 0;      // PC after the last system call
+    uint16_t length = 0;     // of vectors, in LENGTH_UNIT
     bool returning = false;  // the last system call was rt_sigreturn
 };

@@ -17,6 +17,7 @@ from ..native.header import constants, enumeration, struct
 from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION
 from ..trace.instruction import FACT
+from ..trace.vectors import LENGTH_SHIFT, LENGTH_UNIT
 
 __all__ = [
     "STACK_BYTES",
@@ -223,6 +224,7 @@ def _layout() -> str:
         "#include <cstdint>",
         constants("FACT_", "uint32_t", FACT),
         constants("", "uint64_t", {"STACK_BYTES": STACK_BYTES}),
+        constants("", "unsigned", {"LENGTH_SHIFT": LENGTH_SHIFT, "LENGTH_UNIT": LENGTH_UNIT}),
         constants("", "int", {"PROFILE_FAILED": PROFILE_FAILED}),
         enumeration("Event", "uint32_t", {event.name: event for event in ThreadEvent}),
         enumeration("Result", "uint32_t", {result.name: result for result in StepResult}),

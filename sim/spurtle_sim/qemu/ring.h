@@ -25,6 +25,7 @@ enum class Kind : uint64_t {
     OUTCOME,  // bits [3:0]: PSTATE.{N, Z, C, V} before a conditional select or compare
     EVENT,    // bits [51:32]: number of words that follow; bits [31:0]: Event
     CUT,      // the block before was left at this instruction, which has not retired
+    LENGTH,   // bits [51:0]: length of vectors in units of 64 bits, for this SVE instruction and later ones
 };
 
 constexpr unsigned KIND_SHIFT = 61, INDEX_SHIFT = 52, COUNT_SHIFT = 32;

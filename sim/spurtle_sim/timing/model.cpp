@@ -181,6 +181,7 @@ struct TimingModel {
         timed.target = operation.target;
         timed.va = operation.va;
         timed.facts = operation.facts;
+        timed.vectors = operation.vectors;
         if (operation.facts & FACT_VA_VALID) translate(timed);
 
         if (l1i.present() || itlb.present()) fetch(operation.pc);

@@ -7,12 +7,14 @@ import numpy as np
 
 __all__ = ["FINISH", "OPERATION", "RESPONSE", "SELECTION", "TIMED_OPERATION"]
 
-OPERATION = np.dtype([("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts", "<u4")], align=True)
+OPERATION = np.dtype(
+    [("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts", "<u4"), ("vectors", "<u2")], align=True
+)
 """Retired instruction.
 
 `target` is the next PC after a branch. `va` is the lowest address of a memory access; zero without an access. `facts`
 are the members of `spurtle.interface.operation.FactsLayout` that depend on the program only: all except `pa_valid`,
-`va_tagged` and `data_source_valid`.
+`va_tagged` and `data_source_valid`. `vectors` is a number of `trace.vectors`; zero if the operation is not one of SVE.
 """
 
 TIMED_OPERATION = np.dtype(
@@ -29,6 +31,7 @@ TIMED_OPERATION = np.dtype(
         ("translate_to", "<u4"),  # cycles from dispatch to its end; equal to translate_from without a wait
         ("facts", "<u4"),  # bits of `spurtle.interface.operation.FactsLayout`
         ("data_source", "<u2"),
+        ("vectors", "<u2"),  # number of `trace.vectors`; zero if the operation is not one of SVE
     ],
     align=True,
 )

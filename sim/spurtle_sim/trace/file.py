@@ -18,19 +18,25 @@ from spurtle.support.numerals import counted
 
 from .dtypes import TIMED_OPERATION
 from .instruction import FACT
+from .vectors import LENGTH_LIMIT, LENGTH_SHIFT, LENGTH_UNIT, VECTOR_LIMIT
 
 __all__ = ["OperationsFile", "OperationsWriter", "check_order"]
 
 _KEY = b"spurtle_operations"
 """Key of the metadata whose value is a JSON object with the version of the format."""
 
-_FORMAT = 1
+_FORMAT = 2
+_ADDED = {"vectors": 2}
+"""Columns that later versions of the format have added, with the version. In files of an earlier one they are zero."""
 _MAGIC = b"PAR1"
 _NAMES = TIMED_OPERATION.names or ()
 _ROWS = 1 << 18  # of a row group: 19 MB in memory
 _BATCH = 1 << 16  # rows that are read at once
 
-_LIMITS = {"dispatch": 1 << 63, "pc": 1 << 56, "target": 1 << 56, "pa": 1 << 56, "facts": 1 << len(FACT)}
+_LIMITS = {
+    **{"dispatch": 1 << 63, "pc": 1 << 56, "target": 1 << 56, "pa": 1 << 56},
+    **{"facts": 1 << len(FACT), "vectors": VECTOR_LIMIT},
+}
 """Values of these columns must be less."""
 
 
@@ -115,7 +121,7 @@ class OperationsFile:
     Raises
     ------
     UserError
-        If the file cannot be read, or is not a file of operations of this version.
+        If the file cannot be read, or is not a file of operations of this version or an earlier one.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -136,7 +142,7 @@ class OperationsFile:
         metadata: dict[bytes, bytes] = self._file.metadata.metadata or {}
         self.description = self._describe(metadata.get(_KEY))
         self.count: int = self._file.metadata.num_rows
-        for name in _NAMES:
+        for name in self._columns:
             if schema.names.count(name) > 1:
                 raise UserError(f"{path}: the column {name} must be there once")
             found = schema.field(name).type if name in schema.names else None
@@ -165,8 +171,9 @@ class OperationsFile:
             raise UserError(f"{self._path} is not a file of operations: it has no metadata {_KEY.decode()}")
         description: dict[str, Any] = found
         version = description.pop("format", None)
-        if version != _FORMAT:
-            raise UserError(f"{self._path} must have version {_FORMAT} of the format of operations, not {version}")
+        if version not in range(1, _FORMAT + 1):
+            raise UserError(f"{self._path} must have version 1 to {_FORMAT} of the format of operations, not {version}")
+        self._columns = [name for name in _NAMES if _ADDED.get(name, 1) <= version]
         return description
 
     def rows(self) -> Generator[NDArray[np.void]]:
@@ -181,8 +188,10 @@ class OperationsFile:
 
         first = 0
         for group in range(self._file.num_row_groups):
-            offset = min(_offset(self._file.metadata.row_group(group).column(index)) for index in range(len(_NAMES)))
-            batches = self._file.iter_batches(_BATCH, row_groups=[group], columns=[*_NAMES])
+            offset = min(
+                _offset(self._file.metadata.row_group(group).column(index)) for index in range(len(self._columns))
+            )
+            batches = self._file.iter_batches(_BATCH, row_groups=[group], columns=self._columns)
             while True:
                 try:
                     batch = next(batches, None)
@@ -194,7 +203,7 @@ class OperationsFile:
                 if batch is None:
                     break
                 rows = np.zeros(batch.num_rows, TIMED_OPERATION)
-                for name in _NAMES:
+                for name in self._columns:
                     column = batch.column(batch.schema.get_field_index(name))
                     if column.null_count:
                         raise UserError(f"{self._path}: the column {name} must have no null, in the row group {group}")
@@ -240,6 +249,8 @@ def _check_rows(name: str, rows: NDArray[np.void], first: int) -> None:
         f"{column} must be less than {limit:#x}": rows[column] >= limit for column, limit in _LIMITS.items()
     }
     conditions["issue must be at least 1"] = rows["issue"] < 1
+    longest = rows["vectors"] >> LENGTH_SHIFT
+    conditions[f"the length in vectors must be at most {LENGTH_LIMIT * LENGTH_UNIT} bits"] = longest > LENGTH_LIMIT
     conditions["finish must be more than issue"] = rows["finish"] <= rows["issue"]
     conditions["translate_from must be at most translate_to"] = rows["translate_from"] > rows["translate_to"]
     for sentence, wrong in conditions.items():

@@ -79,6 +79,9 @@ class Instruction:
     irregular : bool
         Whether the access can be omitted (Store-Exclusive), or is not an access to `traffic` contiguous bytes in the
         emulator (DC ZVA).
+    vectors : int
+        Number of `trace.vectors` without the length, which is known at each execution. Zero if the instruction is not
+        one of SVE.
     condition : int or None
         Condition code of a conditional select or compare. Its outcome cannot be derived from the next PC.
     """
@@ -90,4 +93,5 @@ class Instruction:
     base: Registers = ()
     traffic: int = 0
     irregular: bool = False
+    vectors: int = 0
     condition: int | None = None
