@@ -11,7 +11,7 @@ from ..engine.cover import reach
 from ..engine.induction import always, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.streams import stable, stalled
-from ..engine.terms import Boolean, all_of, any_of, implies, not_, ule
+from ..engine.terms import Boolean, all_of, any_of, constant, if_else, implies, not_, ule
 from ..engine.transition import Transition, Wires, transition
 
 __all__ = ["proofs", "prove", "prove_waiting", "waiting"]
@@ -58,9 +58,11 @@ def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
             implies(sends, accepts),
             # A sample waits only for its record.
             implies(all_of(stalled("i", first), stalled("i", second)), any_of(accepts, third["o__valid"] == 1)),
-            # Each sample is reported once, when it arrives, whether or not a record is requested.
-            (third["filtrated"] == 1) == all_of(second["fed"] == 1, second["rejected"] == 0),
-            (third["fed"] == 1) == all_of(third["i__valid"] == 1, not_(stalled("i", second))),
+            # Each sample is reported once, in the cycle after it arrived, whether or not a record is requested, with
+            # the events of the cycle in which it arrived.
+            (third["fed"] == 1) == all_of(second["i__valid"] == 1, not_(stalled("i", first))),
+            (third["filtrated"] == 1) == all_of(third["fed"] == 1, second["rejected"] == 0),
+            third["fed_as"] == if_else(third["fed"] == 1, second["feed"], constant(0, second["feed"].width)),
         ),
     )
 
@@ -82,8 +84,11 @@ def _system(config: SPUConfig) -> Transition:
 
 
 def proofs() -> Iterator[Proof]:
-    """Yield the proofs, for each configuration with different filters. The width of a sample makes no difference."""
-    for config in distinct(CONFIGS.values(), "filters"):
+    """Yield the proofs, for each configuration with different filters or events.
+
+    The width of a sample makes no difference.
+    """
+    for config in distinct(CONFIGS.values(), "filters feed_events"):
         proof = ProvedBlock("completion", config, _system).proof
         yield proof(
             "a sample is offered while a verdict or a record is pending",

@@ -9,7 +9,7 @@ from configurations import FEATURES, distinct
 from spurtle.arch import Header, OperationClass
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet, RecordLayout
-from spurtle.gateware.record import RecordBuilder, record_layout
+from spurtle.gateware.record import RecordBuilder, record_layout, settling_cycles
 from spurtle_sim.model import records
 from spurtle_sim.records.operation_type import forms, operation_type
 
@@ -37,12 +37,9 @@ from .sample import WIDEST, Samples, equivalent, sample_contract, unimplemented_
 
 __all__ = ["proofs", "prove_bytes", "prove_defined", "prove_events", "prove_ignored", "prove_operation"]
 
-SETTLING_CYCLES = 2
-"""Cycles for which a sample must be stable before its packets are valid. This is proved for `Completion`."""
-
 
 def _settling(config: SPUConfig) -> Invariant:
-    """Return the assumption on the first two cycles of a sample."""
+    """Return the assumption on the cycles before the packets of a sample are valid."""
     return lambda wires: all_of(wires["rst"] == 0, sample_contract(config, wires["sample"]))
 
 
@@ -55,7 +52,12 @@ def prove_events(config: SPUConfig, system: Transition) -> Verdict:
         return {"packet_events": header | records.events(config, samples(sample)) << 8}
 
     return follows(
-        system, packet, assuming=settling, assuming_between=settling, latency=SETTLING_CYCLES, stable_inputs=["sample"]
+        system,
+        packet,
+        assuming=settling,
+        assuming_between=settling,
+        latency=settling_cycles(config),
+        stable_inputs=["sample"],
     )
 
 
@@ -75,7 +77,12 @@ def prove_operation(config: SPUConfig, system: Transition) -> Verdict:
 
     settling = _settling(config)
     return follows(
-        system, packet, assuming=settling, assuming_between=settling, latency=SETTLING_CYCLES, stable_inputs=["sample"]
+        system,
+        packet,
+        assuming=settling,
+        assuming_between=settling,
+        latency=settling_cycles(config),
+        stable_inputs=["sample"],
     )
 
 
@@ -100,7 +107,7 @@ def prove_defined(config: SPUConfig, system: Transition) -> Verdict:
         stable = (wires["sample"] == cycles[0]["sample"] for wires in cycles)
         return implies(all_of(*settling, *stable), any_of(*encodings))
 
-    return always(system, packet_is_defined, cycles=SETTLING_CYCLES + 1)
+    return always(system, packet_is_defined, cycles=settling_cycles(config) + 1)
 
 
 def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
@@ -112,29 +119,30 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
     sample = system.wires(0)["sample"]
     assumptions = Solver(sample_contract(config, sample))
     header, payload = (variable(f"operation_{name}", 8) for name in ("header", "payload"))
+    latency = settling_cycles(config)
     paths = list(explore(partial(_packets, _Reference(config, header, payload)), sample, solver=assumptions))
     if not paths:
-        return Verdict(Result.FAIL, SETTLING_CYCLES, "the assumptions contradict each other, so nothing is proved")
+        return Verdict(Result.FAIL, latency, "the assumptions contradict each other, so nothing is proved")
 
-    cycles = [system.wires(n) for n in range(SETTLING_CYCLES + 1)]
+    cycles = [system.wires(n) for n in range(latency + 1)]
     settling = [_settling(config)(wires) for wires in cycles[:-1]]
     last = cycles[-1]
     context = [
-        *(system.step(n) for n in range(SETTLING_CYCLES)),
+        *(system.step(n) for n in range(latency)),
         *settling,
         *(wires["sample"] == sample for wires in cycles),
         concat(payload, header) == last["packet_operation"],
     ]
     if not Solver(*context).possible():
-        return Verdict(Result.FAIL, SETTLING_CYCLES, "the assumptions contradict each other, so nothing is proved")
+        return Verdict(Result.FAIL, latency, "the assumptions contradict each other, so nothing is proved")
     for name, expected, actual in _results(config, paths, last["packets"]):
         question = Solver(*context, expected != actual)
         if question.possible():
             model = question.model()
             values = [model.value(term) for term in (sample, expected, actual)]
             evidence = "{}, sample = {:#x}\n  expected  {:#x}\n  got       {:#x}".format(name, *values)
-            return Verdict(Result.FAIL, SETTLING_CYCLES, evidence)
-    return Verdict(Result.PASS, SETTLING_CYCLES, method=f"reference, all {len(paths)} paths")
+            return Verdict(Result.FAIL, latency, evidence)
+    return Verdict(Result.PASS, latency, method=f"reference, all {len(paths)} paths")
 
 
 class _Reference:
@@ -207,15 +215,16 @@ def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
     """Prove that facts of unimplemented features have no effect. `system` is a `RecordBuilder` of `config`."""
 
     def ignored(*cycles: Wires) -> Boolean:
-        # One sample is stable for three cycles, then another one is.
-        halves = cycles[: SETTLING_CYCLES + 1], cycles[SETTLING_CYCLES + 1 :]
+        # One sample is stable until its packets are valid, then another one is.
+        halves = cycles[:length], cycles[length:]
         stable = (wires["sample"] == half[0]["sample"] for half in halves for wires in half)
         running = (wires["rst"] == 0 for wires in cycles)
         same_packets = halves[0][-1]["packets"] == halves[1][-1]["packets"]
         alike = equivalent(config, *(half[0]["sample"] for half in halves))
         return implies(all_of(*stable, *running, alike), same_packets)
 
-    return always(system, ignored, cycles=2 * (SETTLING_CYCLES + 1))
+    length = settling_cycles(config) + 1
+    return always(system, ignored, cycles=2 * length)
 
 
 @cache

@@ -24,6 +24,7 @@ from ..engine.terms import (
     boolean,
     constant,
     extract,
+    if_else,
     implies,
     not_,
     slt,
@@ -37,6 +38,9 @@ from ..engine.transition import Transition, Wires, transition
 __all__ = ["configured", "cover", "invariant", "proofs", "prove", "prove_delay", "prove_spaced_draws"]
 
 WIDTHS = (1, 2, 4, 8)
+
+_COUNTED = "numbering.lanes"
+"""Wire with the lanes of the operations that are counted in this cycle."""
 
 _COUNT = PMSICR_EL1.fields["COUNT"]
 _ECOUNT = PMSICR_EL1.fields["ECOUNT"]
@@ -160,8 +164,16 @@ def invariant(config: SPUConfig) -> Invariant:
 
 
 def _numbers(wires: Wires, lanes: str, numbers: str, group: range) -> Boolean:
-    """Return whether the number of each lane is the number of operations in the lower lanes of its group."""
-    return all_of(*(_total(wires, lanes, numbers.format(lane), range(group.start, lane)) for lane in group))
+    """Return whether the number of each operation is the number of operations in the lower lanes of its group."""
+    return all_of(
+        *(
+            implies(
+                extract(lane, lane, wires[lanes]) == 1,
+                _total(wires, lanes, numbers.format(lane), range(group.start, lane)),
+            )
+            for lane in group
+        )
+    )
 
 
 def _total(wires: Wires, lanes: str, number: str, group: range) -> Boolean:
@@ -198,23 +210,20 @@ def prove(config: SPUConfig, system: Transition) -> Verdict:
         latency={name: counting + cycles for name, cycles in latency.items()},
         argument_latency=dict.fromkeys(settled, counting),
         assuming_between=running,
-        wire_names={"lanes": _counted(config)},
+        wire_names={"lanes": _COUNTED},
         split={"pmsicr": "population"},
     )
 
 
-def _counted(config: SPUConfig) -> str:
-    """Return the name of the wire with the lanes of the operations that are counted in this cycle."""
-    return "numbering.lanes" if config.count_delay else "operations"
-
-
 def prove_delay(config: SPUConfig, system: Transition) -> Verdict:
-    """Prove that the operations counted in a cycle are those that passed `count_delay` cycles before."""
+    """Prove that the operations counted in a cycle are those that passed `count_delay` cycles before, if enabled."""
 
     def delayed(*cycles: Wires) -> Boolean:
         *before, counting = cycles
         running = (wires["rst"] == 0 for wires in before)
-        return implies(all_of(*running), counting[_counted(config)] == cycles[0]["operations"])
+        passed, none = cycles[0], constant(0, config.ops_per_cycle)
+        expected = if_else(passed["enabled"] == 1, passed["operations"], none)
+        return implies(all_of(*running), counting[_COUNTED] == expected)
 
     return always(system, delayed, cycles=config.count_delay + 1)
 

@@ -5,6 +5,7 @@ from functools import partial
 
 from amaranth.lib import data
 
+from spurtle.arch.operation_types import TILE_SIZE_BITS, VECTOR_LENGTH_BITS
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.completion import CompletionState
@@ -29,6 +30,7 @@ from .operations import (
     at_completion,
     finished,
     finishing,
+    has_bit,
     has_value,
     is_clear,
     is_set,
@@ -174,6 +176,7 @@ def other_states(config: SPUConfig) -> Iterator[Secret]:
         if part.wire not in controls and (config.el3 or part.wire != "pe__ns"):
             yield Secret(part, others.get(part.wire, enabled))
     yield from _checks(config)
+    yield from _numbers(config)
 
     for start, passed in passing(config):
         yield from (Secret(part, passed) for part in (start, *_offset_of(config, start)))
@@ -190,6 +193,22 @@ def other_states(config: SPUConfig) -> Iterator[Secret]:
         stored += [report_of(slot, config)["previous"] for slot in range(config.slots)]
         stored += [sample["previous"] for sample in samples(config)]
         yield from (Secret(previous["target"], is_set(previous["valid"])) for previous in stored)
+
+
+def _numbers(config: SPUConfig) -> Iterator[Secret]:
+    """Yield the numbers of operations in a cycle. Lanes without an operation that is counted have a number as well."""
+    if config.ops_per_cycle == 1:
+        return
+    numbering, width = "interval_counter.numbering", (config.ops_per_cycle - 1).bit_length()
+    stages = [
+        (f"{numbering}.lanes", f"{numbering}.before__{{}}", width),
+        ("interval_counter.counted", "interval_counter.before_{}", width),
+    ]
+    if config.count_delay == 2:
+        stages.append((f"{numbering}.lanes_in_groups", f"{numbering}.before_{{}}_in_group", 2))
+    for lanes, number, bits in stages:
+        for lane in range(config.ops_per_cycle):
+            yield Secret(Part(number.format(lane), bits), has_bit(lanes, lane))
 
 
 def _checks(config: SPUConfig) -> Iterator[Secret]:
@@ -248,8 +267,9 @@ def not_completed(config: SPUConfig) -> Iterator[Secret]:
         yield from of(sample["operation"])
     if config.spe_sme:
         retired = is_set(Part(SAMPLE, SampleLayout(config))["operation"]["facts"]["retired"])
-        yield Secret(Part("record_path.record.size", 19), all_hold(at_completion(CompletionState.DECIDE), retired))
-        yield Secret(Part("record_path.record.packet_operation", 16), at_completion(CompletionState.RECORD))
+        *sizes, packet = _packet_operation(config)
+        yield from (Secret(size.part, all_hold(size.visible, retired)) for size in sizes)
+        yield packet
     yield from record_path(config)
 
 
@@ -260,6 +280,22 @@ def packets_with_operation(config: SPUConfig) -> Packets:
     completed = all_hold(retired, is_clear(facts["exception"]))
     names = ("target", "va", "pa", "data_source", "imp_counter", "imp_address")
     return {"pc": retired, **dict.fromkeys(names, completed)}
+
+
+def _packet_operation(config: SPUConfig) -> Iterator[Secret]:
+    """Yield the registers of the size of vectors, with FEAT_SPE_SME, and then the Operation Type packet."""
+    record = "record_path.record"
+    packet = Part(f"{record}.packet_operation", 16)
+    offered = at_completion(CompletionState.DECIDE)
+    if not config.spe_sme:
+        yield Secret(packet, offered)
+        return
+    for name, width in (("vector_length", VECTOR_LENGTH_BITS), ("vector_count", 5), ("ets_of_tiles", 4)):
+        yield Secret(Part(f"{record}.{name}", width), offered)
+    yield Secret(Part(f"{record}.size", TILE_SIZE_BITS), at_completion(CompletionState.DROP))
+    for name, width in (("evl", 3), ("ets", 4)):
+        yield Secret(Part(f"{record}.{name}", width), has_value("record_path.settled_0", 1))
+    yield Secret(packet, has_value("record_path.settled_1", 1))
 
 
 def stale(config: SPUConfig) -> Iterator[Secret]:
@@ -279,20 +315,15 @@ def stale(config: SPUConfig) -> Iterator[Secret]:
     yield from (Secret(part, holds) for part, holds in (*passing(config), *starts(config)))
     yield from (Secret(sample, has_value("inflight.sample__valid", 1)) for sample in samples(config))
 
-    yield Secret(
-        Part("completion.rejections", len(config.filters)),
-        has_value("completion.completion_state", CompletionState.DECIDE),
-    )
+    decides = has_value("completion.completion_state", CompletionState.DECIDE)
+    yield Secret(Part("completion.rejections", len(config.filters)), decides)
+    yield Secret(Part("completion.feed_of_sample", len(config.feed_events)), decides)
     yield from without_sample(config)
     record = "record_path.record"
     yield Secret(
         Part(f"{record}.packet_events", 8 * config.packet_bytes[Packet.EVENTS]), at_completion(CompletionState.DECIDE)
     )
-    yield Secret(
-        Part(f"{record}.packet_operation", 16),
-        at_completion(CompletionState.RECORD if config.spe_sme else CompletionState.DECIDE),
-    )
-    yield Secret(Part(f"{record}.size", 19), at_completion(CompletionState.DECIDE))
+    yield from _packet_operation(config)
     if config.layout.align < config.bus_bytes:
         started = all_hold(
             has_value("buffer.issue.aligner.started", 1),

@@ -22,7 +22,7 @@ from spurtle.gateware.spu import RecordPath
 from ..engine.cover import satisfiable
 from ..engine.induction import always
 from ..engine.proof import Result, Verdict
-from ..engine.terms import BitVector, Boolean, all_of, as_bits, concat, constant, extract, if_else, implies
+from ..engine.terms import BitVector, Boolean, all_of, as_bits, concat, constant, extract, implies
 from ..engine.transition import Transition, Wires
 
 __all__ = ["SAME", "prove_register_bits", "prove_wiring", "register_inputs"]
@@ -79,6 +79,8 @@ SAME = {
     "control.pmscr": "registers.pmscr",
     "control.pmscr_el2": "registers.pmscr_el2",
     "control.running": "buffer.active",
+    "interval_counter.operations": "sampling__valid",
+    "interval_counter.enabled": "control.enabled",
     "interval_counter.random": "lfsr.random__0",
     "interval_counter.write": "registers.pmsicr_write",
     "interval_counter.wdata": "registers.wdata",
@@ -93,6 +95,7 @@ SAME = {
     "completion.i__valid": "inflight.sample__valid",
     "completion.i__payload": "inflight.sample__payload",
     "completion.rejected": "filter.rejected",
+    "completion.feed": "filter.feed",
     "completion.o__ready": "record_path.sample__ready",
     "filter.sample": "inflight.sample__payload",
     **{f"filter.{name}": f"registers.{name}" for name in _FILTER_REGISTERS},
@@ -157,9 +160,7 @@ def _source(config: SPUConfig, system: Transition, wires: Wires, name: str) -> B
     for table, (stem, _, rest) in ((_PORTS, name.partition("__")), (_ARRAYS, name.rpartition("__"))):
         if stem in table:
             return wires[f"{table[stem]}__{rest}"]
-    zero = constant(0, config.ops_per_cycle)
     computed = {
-        "interval_counter.operations": lambda: if_else(wires["control.enabled"] == 1, wires["sampling__valid"], zero),
         "interval_counter.interval": lambda: _field(wires, "registers.pmsirr", PMSIRR_EL1, "INTERVAL"),
         "interval_counter.rnd": lambda: _field(wires, "registers.pmsirr", PMSIRR_EL1, "RND"),
         "completion.drop": lambda: wires[_drop(system)],
@@ -198,7 +199,7 @@ def _event(config: SPUConfig, wires: Wires, name: str) -> BitVector | None:
     feed = event.removeprefix("sample_feed_")
     if feed in config.feed_events:
         index = config.feed_events.index(feed)
-        return wires["completion.fed"] & extract(index, index, wires["filter.feed"])
+        return extract(index, index, wires["completion.fed_as"])
 
     return None
 

@@ -351,11 +351,11 @@ SAID = {
     "a finish in the cycle of sampled is ignored, and the slot stays taken": """
 {head: {text: "minimal: the next operation is selected"},
  signal: [
-  {name: "sampling.valid",    wave: "010......."},
-  {name: "sampling.sampled",  wave: "0.10......"},
-  {name: "finish.valid",      wave: "0.10..10.."},
-  {name: "finish.vanished",   wave: "0........."},
-  {name: "pmu.sample_feed",   wave: "0.......10"}]}""",
+  {name: "sampling.valid",    wave: "010........"},
+  {name: "sampling.sampled",  wave: "0.10......."},
+  {name: "finish.valid",      wave: "0.10..10..."},
+  {name: "finish.vanished",   wave: "0.........."},
+  {name: "pmu.sample_feed",   wave: "0........10"}]}""",
     "a finish without a sampled operation is ignored": """
 {head: {text: "minimal: the next operation is selected"},
  signal: [

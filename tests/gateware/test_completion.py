@@ -59,9 +59,10 @@ class CompletionBench(Bench):
         """Play samples in sequence and check all outputs in each cycle. Unused inputs are random from `seed`."""
         dut = self.dut
         random = Random(seed)
-        outputs = (dut.fed, dut.filtrated, dut.i.ready, dut.o.valid, dut.o.payload.as_value())
+        outputs = (dut.fed, dut.fed_as, dut.filtrated, dut.i.ready, dut.o.valid, dut.o.payload.as_value())
 
         async def scenario(ctx: Any) -> None:
+            feed = 0
             for sample in samples:
                 payload = random.getrandbits(len(dut.i.payload.as_value()))
                 last = 2 + sample.wait if sample.recorded else 2
@@ -70,14 +71,17 @@ class CompletionBench(Bench):
                     inputs = [
                         (dut.i.valid, at >= 0),
                         (dut.i.payload.as_value(), payload),
+                        (dut.feed, random.getrandbits(len(dut.feed))),
                         (dut.rejected, reasons if at == 0 and not sample.passes else noise if at else 0),
                         (dut.discard, at == sample.discard),
                         (dut.drop, sample.drop_from is not None and at >= sample.drop_from),
                         (dut.o.ready, at == last if at >= 2 else random.getrandbits(1)),
                     ]
-                    fed, filtrated, accepted, record, output = await cycle(ctx, inputs, *outputs)
+                    fed, fed_as, filtrated, accepted, record, output = await cycle(ctx, inputs, *outputs)
                     where = f"cycle {at} of {sample}, seed {seed}"
-                    assert fed == (at == 0), where
+                    assert fed == (at == 1), where
+                    assert fed_as == (feed if at == 1 else 0), where
+                    feed = inputs[2][1]
                     assert filtrated == (at == 1 and sample.passes), where
                     assert record == (at >= 2 and sample.recorded), where
                     if record:

@@ -329,16 +329,14 @@ class Run:
         coverage["waits for another"] += len(self.finished) > 0 and offered is not None
 
     def _move_samples(self, ready: bool) -> None:
-        """Remove the sample if it is accepted. The next finished one follows, if there are several slots."""
-        accepted = self.offered is not None and ready
-        if self.config.slots > 1:
-            if accepted or not self.offered:
-                self.offered, self.since = self.finished.popleft() if self.finished else None, self.now + 1
-                if self.offered:
-                    self.free_from[self.offered.slot] = self.now + 1
-        elif self.offered and accepted:
+        """Remove the sample if it is accepted. One cycle later the next finished one follows, with several slots."""
+        if self.offered:
+            if ready and self.config.slots == 1:
+                self.free_from[self.offered.slot] = self.now + 1
+            self.offered = None if ready else self.offered
+        elif self.finished:
+            self.offered, self.since = self.finished.popleft(), self.now + 1
             self.free_from[self.offered.slot] = self.now + 1
-            self.offered = None
 
     def _finish_operation(self, finishing: Sampled) -> None:
         """Finish an operation."""

@@ -115,8 +115,10 @@ class IntervalBench(Bench):
             rest = [replace(steps[-1], lanes=0, write=None)] * (config.answer_latency + 1)
             for now, step in enumerate([*steps, *rest]):
                 written = step.write or (0xDEAD_BEEF, 0xA5)
+                # Operations that pass while profiling is disabled are not counted.
                 inputs = [
-                    (dut.operations, step.lanes),
+                    (dut.operations, step.lanes or self.full),
+                    (dut.enabled, step.lanes != 0),
                     (dut.interval, step.interval),
                     (dut.rnd, step.rnd),
                     (dut.random, expected.numbers[0]),

@@ -134,8 +134,8 @@ LEAKS = {
         "stale",
         RICH,
         "completion",
-        "m.d.comb += self.fed.eq(self.i.valid)",
-        "m.d.comb += [self.fed.eq(self.i.valid), self.o.valid.eq(self.i.valid)]",
+        "m.d.sync += [rejections.eq(self.rejected), feed.eq(self.feed)]",
+        "m.d.sync += [rejections.eq(self.rejected), feed.eq(self.feed)]; m.d.comb += self.o.valid.eq(self.i.valid)",
     ),
 }
 

@@ -27,7 +27,7 @@ class CountsInDebugState(FaultMixin, SPU):
 
     def add_fault(self, m):
         counted = m.submodules.control.enabled | self.pe.debug
-        m.d.comb += m.submodules.interval_counter.operations.eq(self.sampling.valid & counted)
+        m.d.comb += m.submodules.interval_counter.enabled.eq(counted)
 
 
 @pytest.mark.full

@@ -40,15 +40,17 @@ class Completion(ConfiguredComponent):
         The record of the sample at `i` is to be dropped, because the buffer did not run in some earlier cycle.
     discard : In(1)
         The Profiling Buffer is in Discard mode: no record is made.
-    rejected : In, one bit for each of filters
-        Filters that reject the sample at `i`. Combinational.
+    rejected, feed : In, one bit for each of filters; for each of feed_events
+        Filters that reject the sample at `i`; events that it feeds. Combinational.
     fed, filtrated : Out(1)
-        Strobes: a sampled operation has finished; it has passed the filters, one cycle later.
+        Strobes, one cycle after the sample became valid: a sampled operation has finished; it has passed the filters.
+    fed_as : Out, one bit for each of feed_events
+        Events that the operation feeds, in the cycle of `fed`, and otherwise zero.
     o : Out(stream of SampleLayout)
         Sample at `i` whose record is to be made. Accepted when the record has been sent.
     """
 
-    proof_signals = ("completion_state", "rejections")
+    proof_signals = ("completion_state", "rejections", "feed_of_sample")
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -59,8 +61,10 @@ class Completion(ConfiguredComponent):
                 "drop": In(1),
                 "discard": In(1),
                 "rejected": In(len(config.filters)),
+                "feed": In(len(config.feed_events)),
                 "fed": Out(1),
                 "filtrated": Out(1),
+                "fed_as": Out(len(config.feed_events)),
                 "o": Out(stream.Signature(SampleLayout(config))),
             },
         )
@@ -69,18 +73,18 @@ class Completion(ConfiguredComponent):
         m = Module()
 
         rejections = Signal.like(self.rejected)
+        feed = Signal.like(self.feed, name="feed_of_sample")
         passed = Signal()
         m.d.comb += [passed.eq(~rejections.any()), self.o.payload.eq(self.i.payload)]
 
         with m.FSM(name="completion"):
             with m.State(CompletionState.FILTER):
-                m.d.comb += self.fed.eq(self.i.valid)
-                m.d.sync += rejections.eq(self.rejected)
+                m.d.sync += [rejections.eq(self.rejected), feed.eq(self.feed)]
                 with m.If(self.i.valid):
                     m.next = CompletionState.DECIDE
 
             with m.State(CompletionState.DECIDE):
-                m.d.comb += self.filtrated.eq(passed)
+                m.d.comb += [self.fed.eq(1), self.fed_as.eq(feed), self.filtrated.eq(passed)]
                 with m.If(~passed | self.drop | self.discard):
                     m.next = CompletionState.DROP
                 with m.Else():

@@ -49,7 +49,8 @@ class InFlight(ConfiguredComponent):
     previous : In(previous_target_layout)
         Target of the taken branch that retired last. Only with FEAT_SPE_PBT.
     sample : Out(stream of SampleLayout)
-        Finished operation. Valid one cycle after `finish` at the earliest with one slot, two cycles with several.
+        Finished operation. Valid one cycle after `finish` at the earliest with one slot. With several slots, valid two
+        cycles after `finish` and two cycles after the previous sample was accepted, at the earliest.
     drop : Out(1)
         The buffer did not run in some cycle since the operation passed the sampling point: its record is to be dropped.
     pending : Out(1)
@@ -233,7 +234,8 @@ class InFlight(ConfiguredComponent):
             *self._capture_finish(store.data),
             load.addr.eq(next_slot),
             start_states.slot.eq(next_slot),
-            advance.eq(order.present[0] & (~self.sample.valid | self.sample.ready)),
+            # Not in the cycle of `ready`, which arrives late: it would be in the path to every slot.
+            advance.eq(order.present[0] & ~self.sample.valid),
             order.pop.eq(advance),
             chosen.start.eq(start_states.start),
             *(chosen[name].eq(load.data[name]) for name in KnownAtFinishLayout(self._config).members),

@@ -30,12 +30,12 @@ class Numbering(ConfiguredComponent):
 
     Members
     -------
-    operations : In(ops_per_cycle)
-        Lanes with an operation, bit 0 first.
+    operations, enabled : In(ops_per_cycle), In(1)
+        Lanes with an operation, bit 0 first; whether they are counted. `enabled` arrives late.
     lanes : Out(ops_per_cycle)
-        `operations`, delayed by `count_delay` cycles.
+        `operations` that are counted, delayed by `count_delay` cycles.
     before : Out(range(ops_per_cycle)) for each lane
-        Count of operations in lower lanes.
+        Count of operations in lower lanes. Valid for lanes with an operation that is counted.
     count : Out(range(ops_per_cycle + 1))
         Count of operations in all lanes.
     next_count : Out(range(ops_per_cycle + 1))
@@ -53,6 +53,7 @@ class Numbering(ConfiguredComponent):
             config,
             {
                 "operations": In(width),
+                "enabled": In(1),
                 "lanes": Out(width),
                 "before": Out(range(width)).array(width),
                 "count": Out(range(width + 1)),
@@ -65,7 +66,7 @@ class Numbering(ConfiguredComponent):
 
         width = len(self.operations)
         if width == 1:
-            m.d.comb += [self.lanes.eq(self.operations), self.count.eq(self.operations)]
+            m.d.comb += [self.lanes.eq(self.operations & self.enabled), self.count.eq(self.lanes)]
         elif width <= _GROUP:
             self._number(m, range(width), self.lanes, self.before, self.next_count)
             m.d.sync += self.count.eq(self.next_count)
@@ -92,13 +93,18 @@ class Numbering(ConfiguredComponent):
         return m
 
     def _number(self, m, group, lanes, before, count):
-        """Assign numbers to the lanes of one group, with a table."""
-        lane_slice = slice(group.start, group.stop)
-        m.d.sync += lanes[lane_slice].eq(self.operations[lane_slice])
-        with m.Switch(self.operations[lane_slice]):
+        """Assign numbers to the lanes of one group, with a table.
+
+        `enabled` is not an operand of the table: only the results that need it are combined with it.
+        """
+        operations = self.operations[group.start : group.stop]
+        total = Signal.like(count, name=f"{count.name}_total")
+        m.d.sync += lanes[group.start : group.stop].eq(operations & self.enabled.replicate(len(group)))
+        m.d.comb += count.eq(total & self.enabled.replicate(len(count)))
+        with m.Switch(operations):
             for pattern in range(1 << len(group)):
                 with m.Case(pattern):
-                    m.d.comb += count.eq(pattern.bit_count())
+                    m.d.comb += total.eq(pattern.bit_count())
                     for index, lane in enumerate(group):
                         m.d.sync += before[lane].eq((pattern & (1 << index) - 1).bit_count())
 
@@ -122,8 +128,9 @@ class IntervalCounter(ConfiguredComponent):
 
     Members
     -------
-    operations : In(ops_per_cycle)
-        Lanes in which a member of the sample population passes while profiling is enabled.
+    operations, enabled : In(ops_per_cycle), In(1)
+        Lanes in which a member of the sample population passes; profiling is enabled, and they are counted. `enabled`
+        arrives late in its cycle.
     interval, rnd : In(24), In(1)
         PMSIRR_EL1.
     random, draw : In(8), Out(1)
@@ -147,6 +154,7 @@ class IntervalCounter(ConfiguredComponent):
         "high_zero",
         "close",
         "counted",
+        "before_*",
         "ecount_minus_1",
         "settled_interval",
         "settled_rnd",
@@ -161,6 +169,7 @@ class IntervalCounter(ConfiguredComponent):
             config,
             {
                 "operations": In(self._width),
+                "enabled": In(1),
                 "interval": In(arch.PMSIRR_EL1.fields["INTERVAL"].width),
                 "rnd": In(1),
                 "random": In(arch.PMSICR_EL1.fields["ECOUNT"].width),
@@ -177,7 +186,11 @@ class IntervalCounter(ConfiguredComponent):
         m = Module()
 
         m.submodules.numbering = numbering = Numbering(self._config)
-        m.d.comb += [numbering.operations.eq(self.operations), self.population.eq(numbering.count)]
+        m.d.comb += [
+            numbering.operations.eq(self.operations),
+            numbering.enabled.eq(self.enabled),
+            self.population.eq(numbering.count),
+        ]
 
         # RND and INTERVAL are registered as the random number is in `_difference`, so that all are of one cycle.
         rnd = self._registered(m, self.rnd, "settled_rnd")

@@ -41,26 +41,39 @@ class OperationTypeEncoder:
         config = self._config
         facts = self._operation.facts
         memory = facts.load | facts.store
-        size = self._size(m, memory) if config.scalable else None
+        evl, ets = self._size_codes(m) if config.scalable else (None, None)
 
-        payload = Mux(branch, self._branch(), Mux(memory, self._load_store(size), self._data_processing(size)))
+        payload = Mux(branch, self._branch(), Mux(memory, self._load_store(evl), self._data_processing(evl, ets)))
         not_branch = Mux(memory, OperationClass.LOAD_STORE, OperationClass.OTHER)
         return Mux(branch, OperationClass.BRANCH, not_branch), payload
 
-    def _size(self, m, memory):
-        """Return the size in bits that an SVE or SME operation processes (D17.6.6).
+    def _size_codes(self, m):
+        """Return EVL and ETS: codes of the size in bits that an SVE or SME operation processes (D17.6.6).
 
-        With FEAT_SPE_SME it is that of all vectors or tiles, otherwise that of one vector.
+        With FEAT_SPE_SME it is the size of all vectors or tiles, otherwise that of one vector, and there is no ETS.
         """
         vectors = self._operation.vectors
         if not self._config.spe_sme:
-            return vectors.bits
-        # Registered, because the product is slow and the multiplexers of the packet follow. `vectors.bits` of a tile
-        # operation is already the size of all tiles.
+            return _evl_code(vectors.bits, beyond=EVL.BITS_2048), None
+        # The product takes three cycles. A multiplier leaves little of a cycle for wires: its operands are registers
+        # without other readers, so that they can be placed next to it.
+        length = Signal(types.VECTOR_LENGTH_BITS, name="vector_length")
+        count = Signal.like(vectors.count, name="vector_count")
         size = Signal(types.TILE_SIZE_BITS)
-        tiles = vectors.sme & vectors.tile & ~memory
-        m.d.sync += size.eq(Mux(tiles, vectors.bits, vectors.bits[: types.VECTOR_LENGTH_BITS] * vectors.count))
-        return size
+        evl = Signal(len(types.SVE_LOAD_STORE.fields["EVL"]))
+        ets = Signal(len(types.SME_DATA_PROCESSING.fields["ETS"]))
+        ets_of_tiles = Signal.like(ets)
+        m.d.sync += [
+            length.eq(vectors.bits),
+            count.eq(vectors.count),
+            size.eq(length * count),
+            evl.eq(_evl_code(size, beyond=EVL.MORE)),
+            # `bits` of a tile operation is already the size of all tiles.
+            ets_of_tiles.eq(_ets_code(vectors.bits)),
+            ets.eq(Mux(vectors.tile, ets_of_tiles, _ets_code(size))),
+        ]
+        # The code of the whole array is all ones.
+        return evl, ets | vectors.whole_array.replicate(len(ets))
 
     def _branch(self):
         facts = self._operation.facts
@@ -72,7 +85,7 @@ class OperationTypeEncoder:
         fields = {"COND": facts.conditional, "IND": facts.indirect, "GCS": gcs, "CR": procedure}
         return payload_of(types.BRANCH, short=True, **fields)
 
-    def _data_processing(self, size):
+    def _data_processing(self, evl, ets):
         """Return the payload of an operation that is neither a branch nor a load or store.
 
         The most specific format that applies is used: SME, then SVE, then Other.
@@ -90,19 +103,15 @@ class OperationTypeEncoder:
         if config.scalable:
             vectors = operation.vectors
             sve_payload = payload_of(
-                types.SVE_DATA_PROCESSING, FP=facts.floating_point, PRED=vectors.predicated, EVL=self._evl(size)
+                types.SVE_DATA_PROCESSING, FP=facts.floating_point, PRED=vectors.predicated, EVL=evl
             )
             payload = Mux(vectors.sve, sve_payload, payload)
         if config.spe_sme:
-            power = exact_log2(types.ETS_UNIT)
-            ets = _rounded_up(size, ETS.BITS_128, power, ETS.BITS_262144, beyond=ETS.WHOLE_ARRAY)
-            # The code of the whole array is all ones.
-            ets |= vectors.whole_array.replicate(4)
             sme_payload = payload_of(types.SME_DATA_PROCESSING, FP=facts.floating_point, ETS=ets)
             payload = Mux(vectors.sme, sme_payload, payload)
         return payload
 
-    def _load_store(self, size):
+    def _load_store(self, evl):
         """Return the payload of a load or store, in the most specific format that applies."""
         config = self._config
         operation = self._operation
@@ -124,7 +133,7 @@ class OperationTypeEncoder:
             # From FEAT_SPEv1p2 on, a load with zeroing predication is recorded as predicated.
             pred_recorded = C(config.version >= PMSVer.SPE_V1P2, 1) | ~facts.load
             predicated = operation.vectors.predicated & pred_recorded
-            fields = {"PRED": predicated, "EVL": self._evl(size), "SG": operation.vectors.gather_scatter}
+            fields = {"PRED": predicated, "EVL": evl, "SG": operation.vectors.gather_scatter}
             sve_payload = payload_of(types.SVE_LOAD_STORE, LDST=ldst, **fields)
             # With FEAT_SPE_SME, an SME load or store has the format of SVE as well (D17.6.6 R_BHKSC).
             has_sve_form = is_scalable(config, operation) if config.spe_sme else operation.vectors.sve
@@ -143,10 +152,14 @@ class OperationTypeEncoder:
             payload = Mux(facts.memory_copy, payload_of(types.MEMORY_COPY, LDST=ldst), payload)
         return payload
 
-    def _evl(self, size):
-        # One vector has at most 2048 bits, several vectors can have more.
-        beyond = EVL.MORE if self._config.spe_sme else EVL.BITS_2048
-        return _rounded_up(size, EVL.BITS_32, exact_log2(types.EVL_UNIT), EVL.BITS_2048, beyond=beyond)
+
+def _evl_code(size, *, beyond: EVL):
+    """Return the code of the size of vectors. That of several can be greater than the maximum of one."""
+    return _rounded_up(size, EVL.BITS_32, exact_log2(types.EVL_UNIT), EVL.BITS_2048, beyond=beyond)
+
+
+def _ets_code(size):
+    return _rounded_up(size, ETS.BITS_128, exact_log2(types.ETS_UNIT), ETS.BITS_262144, beyond=ETS.WHOLE_ARRAY)
 
 
 def _rounded_up(size, first: int, power: int, last: int, *, beyond: int):

@@ -18,7 +18,7 @@ from .payload import pack_fields
 from .reported_events import event_groups
 from .sample import SampleLayout
 
-__all__ = ["RecordBuilder", "record_layout"]
+__all__ = ["RecordBuilder", "record_layout", "settling_cycles"]
 
 # Packets whose content is derived from the facts of the sample.
 _DERIVED = frozenset({Packet.OPERATION, Packet.EVENTS})
@@ -44,6 +44,11 @@ def record_layout(config: SPUConfig) -> data.StructLayout:
     )
 
 
+def settling_cycles(config: SPUConfig) -> int:
+    """Return the number of cycles for which a sample must be stable before its packets are valid."""
+    return 4 if config.spe_sme else 2
+
+
 class RecordBuilder(ConfiguredComponent):
     """Builder of the packets of a record, each at its offset in the layout. Absent packets are zero.
 
@@ -51,8 +56,9 @@ class RecordBuilder(ConfiguredComponent):
     The record of an operation that generated an exception has no address except the PC, no data source, no translation
     latency, and no IMPLEMENTATION DEFINED counter or address.
 
-    Latency: `packets` is valid two cycles after `sample` became stable. What is derived from the facts is registered,
-    because the multiplexers of the serializer follow. So is the product of vector length and count.
+    Latency: `packets` is valid `settling_cycles` after `sample` became stable. What is derived from the facts is
+    registered, because the multiplexers of the serializer follow. With FEAT_SPE_SME so are the codes of sizes of
+    vectors, the product of vector length and count, and its operands.
 
     Members
     -------
@@ -60,7 +66,17 @@ class RecordBuilder(ConfiguredComponent):
     packets : Out(record_layout)
     """
 
-    proof_signals = ("has_*", "packet_operation", "packet_events", "size")
+    proof_signals = (
+        "has_*",
+        "packet_operation",
+        "packet_events",
+        "vector_length",
+        "vector_count",
+        "size",
+        "evl",
+        "ets",
+        "ets_of_tiles",
+    )
 
     def __init__(self, config: SPUConfig):
         check_config(config)

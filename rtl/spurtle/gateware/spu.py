@@ -23,7 +23,7 @@ from .inflight import InFlight
 from .interval import IntervalCounter
 from .lfsr import LFSR
 from .previous_target import PreviousTarget
-from .record import RecordBuilder
+from .record import RecordBuilder, settling_cycles
 from .register_access import port_name
 from .registers import RegisterFile
 from .sample import SampleLayout
@@ -34,6 +34,9 @@ __all__ = ["SPU", "RecordPath"]
 _FILTERING = (arch.PMSFCR_EL1, arch.PMSEVFR_EL1, arch.PMSNEVFR_EL1, arch.PMSLATFR_EL1, arch.PMSDSFR_EL1)
 """Registers that control the filters."""
 
+_STABLE_CYCLES = 2
+"""Cycles for which `Completion` has offered a sample before it requests the record."""
+
 
 class RecordPath(ConfiguredComponent):
     """Path from a sample to the beats of its record: record construction and serializer.
@@ -42,14 +45,14 @@ class RecordPath(ConfiguredComponent):
     -------
     sample : In(stream of SampleLayout)
         Accepted when its record has been serialized and the buffer has `accepted` it. The payload must be stable from
-        two cycles before `valid` on.
+        two cycles before `valid` on. If the record needs more `settling_cycles`, it is serialized later.
     beat : Out(stream of beat_layout)
     accepted : In(1)
         Strobe, after the first beat of the record became valid: the outcome of the record no longer depends on the
         sample.
     """
 
-    proof_signals = ("serialized",)
+    proof_signals = ("serialized", "settled_*")
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -76,7 +79,7 @@ class RecordPath(ConfiguredComponent):
         m.d.comb += [
             record.sample.eq(self.sample.payload),
             serializer.i.payload.eq(record.packets),
-            serializer.i.valid.eq(self.sample.valid & ~serialized),
+            serializer.i.valid.eq(self.sample.valid & self._settled(m) & ~serialized),
             self.sample.ready.eq(ready & was_accepted),
         ]
         with m.If(self.sample.valid & self.sample.ready):
@@ -89,6 +92,14 @@ class RecordPath(ConfiguredComponent):
         connect(m, serializer.o, flipped(self.beat))
 
         return m
+
+    def _settled(self, m):
+        """Return whether the packets of a valid sample are valid."""
+        settled = C(1)
+        for cycle in range(settling_cycles(self._config) - _STABLE_CYCLES):
+            before, settled = settled, Signal(name=f"settled_{cycle}")
+            m.d.sync += settled.eq(self.sample.valid & ~self.sample.ready & before)
+        return settled
 
 
 class SPU(ConfiguredComponent):
@@ -166,7 +177,7 @@ class SPU(ConfiguredComponent):
             self.pmbirq.eq(buffer.pmbsr.S),
             self.drain.done.eq(self.drain.request & ~inflight.pending & ~record_path.beat.valid & ~buffer.busy),
         ]
-        self._report_events(m, registers, interval, inflight, filter_, completion, buffer)
+        self._report_events(m, registers, interval, inflight, completion, buffer)
 
         return m
 
@@ -176,7 +187,8 @@ class SPU(ConfiguredComponent):
         m.d.comb += [
             control.pmscr.eq(registers.pmscr),
             control.running.eq(buffer.active),
-            interval.operations.eq(Mux(control.enabled, self.sampling.valid, 0)),
+            interval.operations.eq(self.sampling.valid),
+            interval.enabled.eq(control.enabled),
             interval.interval.eq(registers.pmsirr.INTERVAL),
             interval.rnd.eq(registers.pmsirr.RND),
             interval.random.eq(lfsr.random[0]),
@@ -194,6 +206,7 @@ class SPU(ConfiguredComponent):
             completion.drop.eq(inflight.drop),
             completion.discard.eq(registers.pmblimitr.FM == arch.FM.DISCARD),
             completion.rejected.eq(filter_.rejected),
+            completion.feed.eq(filter_.feed),
             filter_.sample.eq(inflight.sample.payload),
             *(getattr(filter_, name).eq(getattr(registers, name)) for name in names),
             buffer.drop.eq(inflight.drop),
@@ -249,7 +262,7 @@ class SPU(ConfiguredComponent):
             buffer.wdata.eq(registers.wdata),
         ]
 
-    def _report_events(self, m, registers, interval, inflight, filter_, completion, buffer):
+    def _report_events(self, m, registers, interval, inflight, completion, buffer):
         """Report PMU events.
 
         They are registered, so that no combinational path continues into the PMU.
@@ -258,8 +271,8 @@ class SPU(ConfiguredComponent):
             self.pmu.sample_pop.eq(interval.population),
             self.pmu.sample_feed.eq(completion.fed),
             *(
-                getattr(self.pmu, f"sample_feed_{event}").eq(completion.fed & filter_.feed[event])
-                for event in self._config.feed_events
+                getattr(self.pmu, f"sample_feed_{event}").eq(fed)
+                for event, fed in zip(self._config.feed_events, completion.fed_as, strict=True)
             ),
             self.pmu.sample_filtrate.eq(completion.filtrated),
             self.pmu.sample_collision.eq(inflight.collisions),

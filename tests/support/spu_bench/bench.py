@@ -70,7 +70,7 @@ class SPUBench(CoreInputs, Scoreboard):
             self.perform_read(performed)
         if not self.running:
             self.mark_halted()
-        self.filter_samples(bool(self.pmu("feed")))
+        self.filter_samples()
         if finishing:
             self.finish_operation(finishing)
         if branch:

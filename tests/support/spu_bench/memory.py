@@ -21,8 +21,8 @@ class Memory(State):
 
     def release(self, flight: Flight) -> None:
         """Record that the sample is accepted in the next cycle, which frees the completion stage, or the only slot."""
-        # The next sample is filtered in the next cycle at the earliest, and SAMPLE_FEED reports it one cycle later.
-        self.completion.release(self.now + 3)
+        # The next sample is filtered in the next cycle at the earliest, and its verdict is used one cycle later.
+        self.completion.release(self.now + 3 + self.moving)
         if self.config.slots == 1:
             self.slots[flight.slot].release(self.now + 2)
 
@@ -113,13 +113,13 @@ class Memory(State):
         self.coverage["starts within a word"] += flight.address % self.config.bus_bytes != 0
         self.writing = flight
         # The sample may be accepted from now on, which frees the completion stage, or the only slot.
-        self.completion.busy_until = self.now + 2
+        self.completion.busy_until = self.now + 2 + self.moving
         if self.config.slots == 1:
             self.slots[0].busy_until = self.now + 1
 
     def _release_by(self, flight: Flight) -> None:
         """Record that the sample has been accepted, in this cycle at the latest: the last beat is valid."""
-        self.completion.release_if_held_by(flight, self.now + 2)
+        self.completion.release_if_held_by(flight, self.now + 2 + self.moving)
         if self.config.slots == 1:
             self.slots[0].release_if_held_by(flight, self.now + 1)
 

@@ -211,30 +211,32 @@ class Scoreboard(Memory):
         else:
             self.finished.append(flight)
 
-    def filter_samples(self, fed: bool) -> None:
-        """Check SAMPLE_FEED, which the SPU asserts in the cycle after it has filtered the oldest finished sample."""
+    def filter_samples(self) -> None:
+        """Check that the SPU decides about the oldest finished sample when it should, and reports that it did."""
+        decides = int(self.dut.completion_completion_state.value) == CompletionState.DECIDE
+        assert self.pmu("feed") == self.decided, f"cycle {self.now}: SAMPLE_FEED is not {self.decided}"
+        self.decided = decides
         if not self.finished:
-            assert not fed, f"cycle {self.now}: SAMPLE_FEED although no operation has finished"
+            assert not decides, f"cycle {self.now}: a verdict although no operation has finished"
             return
-        several = self.config.slots > 1
         flight = self.finished[0]
         # The sample is filtered in the cycle after the operation finishes. With several slots it leaves its slot first,
-        # which takes one more cycle. SAMPLE_FEED follows in the next cycle.
-        ready = flight.finished + 2 + several
+        # which takes one more cycle. The verdict is used in the next cycle.
+        ready = flight.finished + 2 + self.moving
         slot = self.slots[flight.slot]
-        if not fed:
-            assert self.now < max(ready, self.completion.free_from), f"cycle {self.now}: no SAMPLE_FEED"
-            if several:
+        if not decides:
+            assert self.now < max(ready, self.completion.free_from), f"cycle {self.now}: no verdict"
+            if self.moving:
                 assert flight.slot not in self.flights, f"cycle {self.now}: slot {flight.slot} was reused too early"
-                # The sample leaves its slot two cycles before SAMPLE_FEED.
+                # The sample leaves its slot two cycles before the verdict is used.
                 slot.busy_until = max(ready, self.completion.busy_until) - 1
                 slot.free_from = max(ready, self.completion.free_from) - 1
             return
-        assert self.now >= max(ready, self.completion.busy_until), f"cycle {self.now}: SAMPLE_FEED too early"
+        assert self.now >= max(ready, self.completion.busy_until), f"cycle {self.now}: a verdict too early"
         self.resolve_maybe_dropped()
         self.finished.popleft()
         self.completion.occupy(flight)
-        if several and flight.slot not in self.flights:
+        if self.moving and flight.slot not in self.flights:
             slot.release(self.now)
         self.expected["feed"] += 1
         for event, count in filtering.feed(self.config, self.earlier, flight.sample).items():

@@ -77,6 +77,9 @@ class State:
         self._set_up_memory()
         self.slots = [Occupancy() for _ in range(config.slots)]
         self.completion = Occupancy()
+        # Cycles in which a sample moves out of its slot. With one slot it stays there.
+        self.moving = int(config.slots > 1)
+        self.decided = False  # in the previous cycle a verdict on a sample was used
         # The target of the last taken branch; the number of sampled operations; the youngest that has finished.
         self.previous_target: Location | None = None
         self.started = self.youngest_finished = 0
