@@ -235,7 +235,7 @@ class QemuProgram:
 
 
 @cache
-def _classified(word: int) -> tuple[Instruction, tuple[int, int, int, bool]]:
+def _classified(word: int) -> tuple[Instruction, tuple[int, int, int, int, bool]]:
     """Return the classification of an instruction, and its row of WORD."""
     instruction = classify_every(word) or _UNKNOWN
     return instruction, word_row(instruction)
