@@ -95,7 +95,7 @@ def test_tests_run_in_turn_with_fresh_seeds(project, until, capsys: pytest.Captu
         commit = subprocess.run(["git", "describe", "--always"], cwd=root, capture_output=True, text=True, check=True)
         assert result.commit == commit.stdout.strip()
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "1 tests of the long tier, 2 at a time, for 1s"
+    assert out[0] == "1 test of the long tier, 2 at a time, for 1s"
     assert out[1].startswith(f"passed: test_toy.py::test_passes, SPURTLE_SEED={first.seed}, ")
     assert out[1].endswith(f" s, records 1000, seed {first.seed}")
     assert out[-1] == "2 passed, 0 failed, 0 skipped; results: build/long/results.jsonl"

@@ -175,6 +175,7 @@ def test_the_first_interval_is_the_value_of_the_counter(guide: Guide) -> None:
     guide.names["start"]()
     guide.spu.write(PMSICR_EL1, 5)
     guide.play(5)
+    guide.spu.drain()
     assert guide.spu.counts()["feed"] == 1
     guide.play(100)
     guide.spu.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=2))

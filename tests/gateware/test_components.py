@@ -14,8 +14,8 @@ from spurtle import arch
 from spurtle.config import CONFIGS
 from spurtle.gateware.access_choice import AccessChoice
 from spurtle.gateware.cutter import Cutter
-from spurtle.gateware.interval import Numbering
 from spurtle.gateware.lfsr import LFSR
+from spurtle.gateware.numbering import Numbering
 from spurtle.gateware.packer import Packer
 from spurtle.gateware.previous_target import PreviousTarget
 from spurtle.gateware.register_access import RegisterAccess

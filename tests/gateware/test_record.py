@@ -12,7 +12,7 @@ from spurtle.arch import ETS, Header, OperationClass
 from spurtle.arch.operation_types import GENERAL, UNSPECIFIED
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import LAST, Packet
-from spurtle.gateware.record import RecordBuilder
+from spurtle.gateware.record import RecordBuilder, settling_cycles
 from spurtle.gateware.spu import RecordPath
 from spurtle.interface.operation import VectorsLayout
 from spurtle_sim.cosim.pack import sample_bits
@@ -39,8 +39,8 @@ class RecordBench(Bench):
 
         async def scenario(ctx: Any) -> tuple[int, int]:
             ctx.set(self.dut.sample.as_value(), sample_bits(self.config, sample, hidden))
-            await ctx.tick()
-            await ctx.tick()
+            for _ in range(settling_cycles(self.config)):
+                await ctx.tick()
             packets = self.dut.packets
             return ctx.get(packets.octets), ctx.get(packets.present) if layout.packed else 0
 
