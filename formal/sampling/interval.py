@@ -164,16 +164,8 @@ def invariant(config: SPUConfig) -> Invariant:
 
 
 def _numbers(wires: Wires, lanes: str, numbers: str, group: range) -> Boolean:
-    """Return whether the number of each operation is the number of operations in the lower lanes of its group."""
-    return all_of(
-        *(
-            implies(
-                extract(lane, lane, wires[lanes]) == 1,
-                _total(wires, lanes, numbers.format(lane), range(group.start, lane)),
-            )
-            for lane in group
-        )
-    )
+    """Return whether the number of each lane is the number of operations in the lower lanes of its group."""
+    return all_of(*(_total(wires, lanes, numbers.format(lane), range(group.start, lane)) for lane in group))
 
 
 def _total(wires: Wires, lanes: str, number: str, group: range) -> Boolean:

@@ -30,7 +30,6 @@ from .operations import (
     at_completion,
     finished,
     finishing,
-    has_bit,
     has_value,
     is_clear,
     is_set,
@@ -176,7 +175,6 @@ def other_states(config: SPUConfig) -> Iterator[Secret]:
         if part.wire not in controls and (config.el3 or part.wire != "pe__ns"):
             yield Secret(part, others.get(part.wire, enabled))
     yield from _checks(config)
-    yield from _numbers(config)
 
     for start, passed in passing(config):
         yield from (Secret(part, passed) for part in (start, *_offset_of(config, start)))
@@ -193,22 +191,6 @@ def other_states(config: SPUConfig) -> Iterator[Secret]:
         stored += [report_of(slot, config)["previous"] for slot in range(config.slots)]
         stored += [sample["previous"] for sample in samples(config)]
         yield from (Secret(previous["target"], is_set(previous["valid"])) for previous in stored)
-
-
-def _numbers(config: SPUConfig) -> Iterator[Secret]:
-    """Yield the numbers of operations in a cycle. Lanes without an operation that is counted have a number as well."""
-    if config.ops_per_cycle == 1:
-        return
-    numbering, width = "interval_counter.numbering", (config.ops_per_cycle - 1).bit_length()
-    stages = [
-        (f"{numbering}.lanes", f"{numbering}.before__{{}}", width),
-        ("interval_counter.counted", "interval_counter.before_{}", width),
-    ]
-    if config.count_delay == 2:
-        stages.append((f"{numbering}.lanes_in_groups", f"{numbering}.before_{{}}_in_group", 2))
-    for lanes, number, bits in stages:
-        for lane in range(config.ops_per_cycle):
-            yield Secret(Part(number.format(lane), bits), has_bit(lanes, lane))
 
 
 def _checks(config: SPUConfig) -> Iterator[Secret]:

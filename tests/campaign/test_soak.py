@@ -130,7 +130,7 @@ def test_main_compares_in_chunks_and_reports(
     assert first == "5,001 records of each configuration, SEED=3"
     assert result.startswith("kunpeng_920: 5,001 records, ")
     assert result.endswith(": correct")
-    assert last.startswith("1 of 1 configurations passed; report: ")
+    assert last.startswith("1 of 1 configuration passed; report: ")
     (report,) = json.loads((tmp_path / "report.json").read_text())
     assert (report["config"], report["records"], report["seed"], report["differences"]) == ("kunpeng_920", 5001, 3, [])
 

@@ -65,7 +65,6 @@ class IntervalCounter(ConfiguredComponent):
         "high_zero",
         "close",
         "counted",
-        "before_*",
         "ecount_minus_1",
         "settled_interval",
         "settled_rnd",

@@ -25,7 +25,7 @@ class Numbering(ConfiguredComponent):
     lanes : Out(ops_per_cycle)
         `operations` that are counted, delayed by `count_delay` cycles.
     before : Out(range(ops_per_cycle)) for each lane
-        Count of operations in lower lanes. Valid for lanes with an operation that is counted.
+        Count of operations in lower lanes.
     count : Out(range(ops_per_cycle + 1))
         Count of operations in all lanes.
     next_count : Out(range(ops_per_cycle + 1))
@@ -56,7 +56,7 @@ class Numbering(ConfiguredComponent):
 
         width = len(self.operations)
         if width == 1:
-            m.d.comb += [self.lanes.eq(self.operations & self.enabled), self.count.eq(self.lanes)]
+            m.d.comb += [self.lanes.eq(self._enabled(self.operations)), self.count.eq(self.lanes)]
         elif width <= _GROUP:
             self._number(m, range(width), self.lanes, self.before, self.next_count)
             m.d.sync += self.count.eq(self.next_count)
@@ -85,15 +85,21 @@ class Numbering(ConfiguredComponent):
     def _number(self, m, group, lanes, before, count):
         """Assign numbers to the lanes of one group, with a table.
 
-        `enabled` is not an operand of the table: only the results that need it are combined with it.
+        `enabled` is not an operand of the table. It is combined with the results, because it arrives late.
         """
         operations = self.operations[group.start : group.stop]
         total = Signal.like(count, name=f"{count.name}_total")
-        m.d.sync += lanes[group.start : group.stop].eq(operations & self.enabled.replicate(len(group)))
-        m.d.comb += count.eq(total & self.enabled.replicate(len(count)))
+        lower = [Signal.like(before[lane], name=f"lower_than_{lane}") for lane in group]
+        m.d.sync += lanes[group.start : group.stop].eq(self._enabled(operations))
+        m.d.comb += count.eq(self._enabled(total))
+        m.d.sync += [before[lane].eq(self._enabled(number)) for lane, number in zip(group, lower, strict=True)]
         with m.Switch(operations):
             for pattern in range(1 << len(group)):
                 with m.Case(pattern):
                     m.d.comb += total.eq(pattern.bit_count())
-                    for index, lane in enumerate(group):
-                        m.d.sync += before[lane].eq((pattern & (1 << index) - 1).bit_count())
+                    m.d.comb += [
+                        number.eq((pattern & (1 << index) - 1).bit_count()) for index, number in enumerate(lower)
+                    ]
+
+    def _enabled(self, value):
+        return value & self.enabled.replicate(len(value))
