@@ -274,10 +274,11 @@ def _packet_operation(config: SPUConfig) -> Iterator[Secret]:
         return
     for name, width in (("vector_length", VECTOR_LENGTH_BITS), ("vector_count", 5), ("ets_of_tiles", 4)):
         yield Secret(Part(f"{record}.{name}", width), offered)
-    yield Secret(Part(f"{record}.size", TILE_SIZE_BITS), at_completion(CompletionState.DROP))
+    yield Secret(Part(f"{record}.vector_product", VECTOR_LENGTH_BITS + 5), at_completion(CompletionState.DROP))
+    yield Secret(Part(f"{record}.size", TILE_SIZE_BITS), has_value("record_path.settled_0", 1))
     for name, width in (("evl", 3), ("ets", 4)):
-        yield Secret(Part(f"{record}.{name}", width), has_value("record_path.settled_0", 1))
-    yield Secret(packet, has_value("record_path.settled_1", 1))
+        yield Secret(Part(f"{record}.{name}", width), has_value("record_path.settled_1", 1))
+    yield Secret(packet, has_value("record_path.settled_2", 1))
 
 
 def stale(config: SPUConfig) -> Iterator[Secret]:

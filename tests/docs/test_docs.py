@@ -320,15 +320,15 @@ def test_the_drawn_previous_branch_target_is_recorded() -> None:
 
 
 SAID = {
-    "in v1p4 the first beat is on the port eight cycles after finish": """
+    "in v1p4 the first beat is on the port nine cycles after finish": """
 {head: {text: "v1p4: the next operation is selected"},
  signal: [
-  {name: "sampling.valid",    wave: "010............"},
-  {name: "sampling.sampled",  wave: "0....10........"},
-  {name: "finish.valid",      wave: "0.....10......."},
-  {name: "finish.vanished",   wave: "0.............."},
-  {name: "finish.operation",  wave: "x.....=x.......", data: ["load"]},
-  {name: "write.beat.valid",  wave: "0.............1"}]}""",
+  {name: "sampling.valid",    wave: "010............."},
+  {name: "sampling.sampled",  wave: "0....10........."},
+  {name: "finish.valid",      wave: "0.....10........"},
+  {name: "finish.vanished",   wave: "0..............."},
+  {name: "finish.operation",  wave: "x.....=x........", data: ["load"]},
+  {name: "write.beat.valid",  wave: "0..............1"}]}""",
     "a packed record makes the buffer full four cycles after done": """
 {head: {text: "arm_model: the last record that fits waits, of 128 bytes"},
  signal: [

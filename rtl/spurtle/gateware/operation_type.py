@@ -55,10 +55,11 @@ class OperationTypeEncoder:
         vectors = self._operation.vectors
         if not self._config.spe_sme:
             return _evl_code(vectors.bits, beyond=EVL.BITS_2048), None
-        # The product takes three cycles. A multiplier leaves little of a cycle for wires: its operands are registers
-        # without other readers, so that they can be placed next to it.
+        # A multiplier leaves little of a cycle for wires. Its operands and its result are registers without other
+        # readers, so that they can be placed next to it.
         length = Signal(types.VECTOR_LENGTH_BITS, name="vector_length")
         count = Signal.like(vectors.count, name="vector_count")
+        product = Signal(len(length) + len(count), name="vector_product")
         size = Signal(types.TILE_SIZE_BITS)
         evl = Signal(len(types.SVE_LOAD_STORE.fields["EVL"]))
         ets = Signal(len(types.SME_DATA_PROCESSING.fields["ETS"]))
@@ -66,7 +67,8 @@ class OperationTypeEncoder:
         m.d.sync += [
             length.eq(vectors.bits),
             count.eq(vectors.count),
-            size.eq(length * count),
+            product.eq(length * count),
+            size.eq(product),
             evl.eq(_evl_code(size, beyond=EVL.MORE)),
             # `bits` of a tile operation is already the size of all tiles.
             ets_of_tiles.eq(_ets_code(vectors.bits)),

@@ -46,7 +46,7 @@ def record_layout(config: SPUConfig) -> data.StructLayout:
 
 def settling_cycles(config: SPUConfig) -> int:
     """Return the number of cycles for which a sample must be stable before its packets are valid."""
-    return 4 if config.spe_sme else 2
+    return 5 if config.spe_sme else 2
 
 
 class RecordBuilder(ConfiguredComponent):
@@ -72,6 +72,7 @@ class RecordBuilder(ConfiguredComponent):
         "packet_events",
         "vector_length",
         "vector_count",
+        "vector_product",
         "size",
         "evl",
         "ets",
