@@ -1,6 +1,7 @@
 """Waveforms of the cycles around some samples."""
 
 import re
+import resource
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,23 @@ def test_a_run_with_fewer_samples_is_reported(tmp_path: Path, capsys: pytest.Cap
     assert profile(tmp_path, "--waves", str(path), "--from", str(SAMPLES), "--to", "99") == 0
     assert f"spurtle: {path} ends with the run, which has {SAMPLES} samples\n" in capsys.readouterr().err
     assert sum(value for _, value in changes(path, "sampling__sampled")) == 1
+
+
+@pytest.mark.full
+def test_waveforms_that_cannot_be_written_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "waves.vcd"
+    assert profile(tmp_path, "--waves", str(path)) == 0  # compiled before files are limited
+    for each in tmp_path.iterdir():
+        each.unlink()
+    capsys.readouterr()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))  # the file is longer
+    try:
+        assert profile(tmp_path, "--waves", str(path), "--to", str(SAMPLES)) == PROFILE_FAILED
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert capsys.readouterr().err.endswith("spurtle: cannot write the waveforms: File too large\n")
+    assert [each.name for each in tmp_path.iterdir()] == ["program"]
 
 
 @pytest.mark.full

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from spurtle_sim.cli import main
+from spurtle_sim.emulator.elf import read_headers
 from spurtle_sim.perf.process import PID
+from spurtle_sim.perf.reader import read_perf_data
 from spurtle_sim.qemu.find import Qemu
 from tests.support.profile_output import profile_records
 from tests.support.qemu import THREADS, compiled, needs_compiler, qemu_versions
@@ -34,5 +36,7 @@ def test_played_threads_have_the_same_records(qemu: Qemu, config: str, threads: 
     direct, played, forwarded = (Path(f"{output}.spe").read_bytes() for output in outputs)
     assert direct == played == forwarded
     assert outputs[1].read_bytes() == outputs[2].read_bytes()
+    build_ids = [read_perf_data(output.read_bytes()).sideband.build_ids for output in outputs]
+    assert build_ids == 3 * [{str(program): read_headers(program).build_id}]
     contexts = Counter(record.context_el1 for record in profile_records(outputs[1]))
     assert {*range(PID, PID + threads + 1)} == contexts.keys()

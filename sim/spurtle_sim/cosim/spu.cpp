@@ -322,7 +322,10 @@ void spu_set_faulting_range(CompiledSPU *compiled, uint64_t base, uint64_t size,
 void spu_open_waves(CompiledSPU *compiled, const char *path, uint64_t first, uint64_t last) {
     compiled->waves.open(compiled->spu, path, first, last);
 }
-void spu_close_waves(CompiledSPU *compiled) { compiled->waves.close(); }
+int spu_close_waves(CompiledSPU *compiled) {
+    compiled->waves.close();
+    return compiled->waves.error();
+}
 #endif
 
 void spu_reset(CompiledSPU *compiled) { compiled->reset(); }

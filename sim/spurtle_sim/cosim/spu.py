@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spurtle.arch import FSC_SYNCHRONOUS, Register
 from spurtle.config import SPUConfig
 from spurtle.support.arguments import check_range
+from spurtle.support.errors import UserError
 
 from ..model.buffer import Fault, FaultKind
 from ..model.pe import PEState
@@ -62,7 +63,7 @@ def _library(model: GeneratedModel) -> ctypes.CDLL:
     if model.options:  # waveforms
         functions |= {
             "open_waves": (None, [pointer, ctypes.c_char_p, number, number]),
-            "close_waves": (None, [pointer]),
+            "close_waves": (ctypes.c_int, [pointer]),
         }
     declare(loaded, "spu_", functions)
     return loaded
@@ -107,8 +108,10 @@ class CompiledSPU:
             self._library.spu_delete(self._spu)
 
     def close_waves(self) -> None:
-        """Complete the file of waveforms. Only for an SPU that writes one."""
-        self._library.spu_close_waves(self._spu)
+        """Complete the file of waveforms. Only for an SPU that writes one. Raises UserError if it cannot be written."""
+        error = self._library.spu_close_waves(self._spu)
+        if error:
+            raise UserError(f"cannot write the waveforms: {os.strerror(error)}")
 
     def set_buffer(self, base: int, size: int) -> None:
         """Set the memory of the Profiling Buffer to `size` zero bytes from address `base`."""

@@ -93,7 +93,9 @@ class QemuProgram:
             raise UserError(f"{qemu.name} has no SVE and so no vector length: make qemu builds a version with SVE")
         if sysroot and not Path(sysroot).is_dir():
             raise UserError(f"the sysroot must be a folder, not {sysroot}")
-        interpreter = read_headers(path).interpreter
+        headers = read_headers(path)
+        self._build_id = headers.build_id
+        interpreter = headers.interpreter
         if not os.access(path, os.X_OK):
             raise UserError(f"{path} must be executable: chmod +x {path}")
         if interpreter and not any(os.access(name, os.R_OK) for name in (self._sysroot + interpreter, interpreter)):
@@ -120,7 +122,7 @@ class QemuProgram:
     @property
     def process(self) -> Process:
         """The process. Its mappings are known when it runs."""
-        return Process(self.path, self.argv, PID, ())
+        return Process(self.path, self.argv, PID, (), self._build_id)
 
     def libraries(self) -> list[Library]:
         """Return the libraries that `batches` loads, and the plugin."""
