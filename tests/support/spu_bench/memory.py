@@ -55,6 +55,8 @@ class Memory(State):
         """
         if self.registers.PMBSR_EL1 & STOPPED and not stopped:
             self.settled_from = self.now + self.settling
+            if self.completion.free_from > self.now:  # the beats of a record may still be dropped
+                self.settled_from += self.longest_drop
             self.expected["buffer_full"] += 1
             self.coverage["buffer full"] += 1
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1
 from spurtle.config import SPUConfig
+from spurtle.gateware.record import settling_cycles
 from spurtle.interface.memory import FaultLayout
 from spurtle.interface.operation import LocationLayout
 from spurtle.interface.sysreg import ACCESS_LATENCY
@@ -98,8 +99,9 @@ class State:
         self.settled_from = 0
         # Cycles from a write of the pointer until the buffer reports that it is full.
         self.settling = 16
-        # Cycles for the beats of a record that is dropped: a packed layout needs at most two for each.
-        self.longest_drop = 2 * (config.max_record_bytes // config.bus_bytes + 1)
+        # Cycles of a record that is dropped: until its packets are valid, and for its beats, of which a packed layout
+        # needs at most two for each.
+        self.longest_drop = settling_cycles(config) + 2 * (config.max_record_bytes // config.bus_bytes + 1)
         self._driven: dict[str, int] = {}
         self.location = LocationLayout(config)
 
