@@ -17,7 +17,7 @@ from ..engine.induction import Invariant, always
 from ..engine.integer import Integer, Octets, no_decision, rebuild
 from ..engine.paths import Path, explore, fold
 from ..engine.proof import Proof, ProvedBlock, Result, Verdict
-from ..engine.reference import follows
+from ..engine.reference import Reference, follows
 from ..engine.terms import (
     BitVector,
     Boolean,
@@ -43,22 +43,28 @@ def _settling(config: SPUConfig) -> Invariant:
     return lambda wires: all_of(wires["rst"] == 0, sample_contract(config, wires["sample"]))
 
 
-def prove_events(config: SPUConfig, system: Transition) -> Verdict:
-    """Prove that the Events packet matches the reference. `system` is a `RecordBuilder` of `config`."""
-    samples, settling = Samples(config), _settling(config)
-    header = Header.EVENTS | Header.size_field(config.events_bytes)
-
-    def packet(sample: int) -> Mapping[str, int]:
-        return {"packet_events": header | records.events(config, samples(sample)) << 8}
-
+def _settled(config: SPUConfig, system: Transition, reference: Reference) -> Verdict:
+    """Prove that the outputs match the reference when the packets of a sample are valid."""
+    settling = _settling(config)
     return follows(
         system,
-        packet,
+        reference,
         assuming=settling,
         assuming_between=settling,
         latency=settling_cycles(config),
         stable_inputs=["sample"],
     )
+
+
+def prove_events(config: SPUConfig, system: Transition) -> Verdict:
+    """Prove that the Events packet matches the reference. `system` is a `RecordBuilder` of `config`."""
+    samples = Samples(config)
+    header = Header.EVENTS | Header.size_field(config.events_bytes)
+
+    def packet(sample: int) -> Mapping[str, int]:
+        return {"packet_events": header | records.events(config, samples(sample)) << 8}
+
+    return _settled(config, system, packet)
 
 
 def prove_operation(config: SPUConfig, system: Transition) -> Verdict:
@@ -75,15 +81,7 @@ def prove_operation(config: SPUConfig, system: Transition) -> Verdict:
             return {"packet_operation": 0}
         return {"packet_operation": reference._operation_type(config, operation)}
 
-    settling = _settling(config)
-    return follows(
-        system,
-        packet,
-        assuming=settling,
-        assuming_between=settling,
-        latency=settling_cycles(config),
-        stable_inputs=["sample"],
-    )
+    return _settled(config, system, packet)
 
 
 def prove_defined(config: SPUConfig, system: Transition) -> Verdict:

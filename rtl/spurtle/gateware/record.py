@@ -56,7 +56,7 @@ class RecordBuilder(ConfiguredComponent):
     The record of an operation that generated an exception has no address except the PC, no data source, no translation
     latency, and no IMPLEMENTATION DEFINED counter or address.
 
-    Latency: `packets` is valid `settling_cycles` after `sample` became stable. What is derived from the facts is
+    Latency: `packets` is valid when `sample` has been stable for `settling_cycles`. What is derived from the facts is
     registered, because the multiplexers of the serializer follow. With FEAT_SPE_SME so are the codes of sizes of
     vectors, the product of vector length and count, and its operands.
 

@@ -45,7 +45,7 @@ class RecordPath(ConfiguredComponent):
     -------
     sample : In(stream of SampleLayout)
         Accepted when its record has been serialized and the buffer has `accepted` it. The payload must be stable from
-        two cycles before `valid` on. If the record needs more `settling_cycles`, it is serialized later.
+        two cycles before `valid` on. A record with more `settling_cycles` is serialized later.
     beat : Out(stream of beat_layout)
     accepted : In(1)
         Strobe, after the first beat of the record became valid: the outcome of the record no longer depends on the
